@@ -109,7 +109,7 @@ class Processes:
 
 def holding(own: Identity, key: PrivateKey | None) -> Card:
     """The card of whoever holds the Paillier key, if there is one."""
-    return own.card if key is None else own.card_with(key)
+    return own.card if key is None else own.make_card_with_key(key)
 
 
 def write_parties(folder: Path, *names: str, key: PrivateKey | None = None) -> None:

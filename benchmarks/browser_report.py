@@ -70,7 +70,9 @@ def main() -> None:
             plan = plan_of(name, 1.0, CELLS, 1 if name in ORACLES else 3)
             numbers = {f: 0.3 for f in plan.schema.names if name not in ORACLES}
             answers = {**numbers, "answer": 1}
-            _, took = shown.evaluate(IN_THE_PAGE, [plan.canonical().decode(), answers, TIMES])
+            _, took = shown.evaluate(
+                IN_THE_PAGE, [plan.encode_canonical().decode(), answers, TIMES]
+            )
             middle, ours = statistics.median(took), in_python(plan, answers)
             print(f"| {name} | {middle:.2f} | {max(took):.1f} | {ours:.2f} | {middle / ours:.1f} |")
 

@@ -26,29 +26,29 @@ SLICE = 250_000
 def make(path: Path, chosen: argparse.Namespace, oracle: str) -> None:
     """Write the plan and its reports, slice by slice."""
     from discreet.collection.files import ReportFile
-    from discreet.collection.simulation import answers
-    from discreet.datasets import mortgage
-    from discreet.encoding import class_codes
-    from discreet.local import Choices, make_plan
+    from discreet.collection.simulation import iter_simulated_answers
+    from discreet.datasets import make_mortgage
+    from discreet.encoding import encode_classes
+    from discreet.local import PlanOptions, make_plan
     from discreet.randomness import CryptoRandom
     from discreet.schema import Categorical, Schema
 
     if chosen.cells:
         values = [f"v{k}" for k in range(chosen.cells // 2)]
         schema = Schema([Categorical("value", values, optional=False)], "c", ["no", "yes"])
-        plan = make_plan(schema, 1.0, chosen.reports, Choices(oracle=oracle, kind="pairs"))
+        plan = make_plan(schema, 1.0, chosen.reports, PlanOptions(oracle=oracle, kind="pairs"))
         columns = {"value": [values[k % len(values)] for k in range(SLICE)]}
-        records = plan.encoded(columns, [k % 2 for k in range(SLICE)])
+        records = plan.encode_columns(columns, [k % 2 for k in range(SLICE)])
     else:
-        people = mortgage(SLICE)
-        plan = make_plan(people.schema, 1.0, chosen.reports, Choices(oracle=oracle))
-        records = plan.encoded(people.X, class_codes(people.schema, people.y))
+        people = make_mortgage(SLICE)
+        plan = make_plan(people.schema, 1.0, chosen.reports, PlanOptions(oracle=oracle))
+        records = plan.encode_columns(people.X, encode_classes(people.schema, people.y))
     path.with_suffix(".json").write_text(plan.to_json())
     random = CryptoRandom()
     with ReportFile(path, plan) as file:
         for start in range(0, chosen.reports, SLICE):
             size = min(SLICE, chosen.reports - start)
-            for question, rows, values in answers(plan, records[:size], random):
+            for question, rows, values in iter_simulated_answers(plan, records[:size], random):
                 ids = random.raw(16 * len(rows)).reshape(-1, 16)
                 file.write(question, ids, values)
                 again = int(chosen.repeat * len(rows))

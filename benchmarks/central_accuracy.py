@@ -28,7 +28,7 @@ import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
 from discreet import CentralNB, MixedNB, Schema
-from discreet.datasets import load, long_tailed
+from discreet.datasets import load, make_long_tailed
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -67,7 +67,7 @@ def rows_of(name: str) -> tuple[pd.DataFrame, np.ndarray, Schema]:
     if name.startswith(("numeric", "categorical", "strong")):
         return generated(name)
     if name.startswith("mail"):
-        data = long_tailed(float(name.removeprefix("mail") or 1000))
+        data = make_long_tailed(float(name.removeprefix("mail") or 1000))
     else:
         data = load(name)
     X, y = data.X, data.y

@@ -59,9 +59,9 @@ def public() -> Any:
 
 def discreet(path: str, spark: bool = False) -> list[int]:
     """Exact statistics on the public grid."""
-    from discreet.tables import Contents, count
+    from discreet.tables import CountRequest, count
 
-    found = count(f"spark:{path}" if spark else path, public(), Contents(moments="grid"))
+    found = count(f"spark:{path}" if spark else path, public(), CountRequest(moments="grid"))
     return [int(total) for total in found.totals]
 
 

@@ -29,13 +29,13 @@ import numpy as np
 
 from _rounds import Processes, holding, write_parties
 from discreet.datasets import load
-from discreet.encoding import class_codes, columns_of
+from discreet.encoding import encode_classes, get_columns
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.counters import wanted_of
-from discreet.federated.crypto.paillier import PrivateKey, generate
-from discreet.federated.horizontal.arithmetic import opened
+from discreet.federated.counters import make_feature_requests
+from discreet.federated.crypto.paillier import PrivateKey, generate_key
+from discreet.federated.horizontal.arithmetic import open_totals
 
 TABLES = ("balance_scale", "breast_cancer_wisconsin", "spect", "splice")
 PROVIDERS = (2, 4, 16)
@@ -56,7 +56,7 @@ def milliseconds(work: Callable[[], Any], runs: int = 1) -> tuple[float, Any]:
 def parts_of(name: str, providers: int) -> tuple[Any, list[Any]]:
     """Schema, and the rows of each provider."""
     data = load(name)
-    columns, codes = columns_of(data.X, data.schema.names), class_codes(data.schema, data.y)
+    columns, codes = get_columns(data.X, data.schema.names), encode_classes(data.schema, data.y)
     arrays = {key: np.asarray(column) for key, column in columns.items()}
     rows = np.array_split(np.arange(len(codes)), providers)
     return data.schema, [({k: c[own] for k, c in arrays.items()}, codes[own]) for own in rows]
@@ -68,7 +68,7 @@ def agreement(schema: Any, providers: int, key: PrivateKey | None) -> tuple[Mani
     people = [Identity.generate(name) for name in names]
     manifest = Manifest(
         schema,
-        wanted_of(schema),
+        make_feature_requests(schema),
         1.0,
         tuple(one.card for one in people[:-2]),
         people[-2].card,
@@ -77,27 +77,30 @@ def agreement(schema: Any, providers: int, key: PrivateKey | None) -> tuple[Mani
         paillier=None if key is None else key.public,
         margin=1,
     )
-    return manifest.signed_by(*people), people
+    return manifest.with_signatures(*people), people
 
 
 def horizontal_costs(name: str, providers: int, key: PrivateKey | None) -> list[float]:
     """Set-up, provider, collector, receiver in ms; bytes of a submission; counters."""
     schema, parts = parts_of(name, providers)
     manifest, people = agreement(schema, providers, key)
-    manifest.require_agreed()
-    exact = [manifest.layout.vector(*part) for part in parts]
-    setup, _ = milliseconds(lambda: horizontal.Provider(people[0], manifest), 3)
-    machines = [horizontal.Provider(one, manifest) for one in people[:-2]]
+    manifest.require_all_signatures()
+    exact = [manifest.layout.count_rows(*part) for part in parts]
+    setup, _ = milliseconds(lambda: horizontal.HorizontalProvider(people[0], manifest), 3)
+    machines = [horizontal.HorizontalProvider(one, manifest) for one in people[:-2]]
     work, said = [], []
     for machine, own in zip(machines, exact, strict=True):
-        spent, message = milliseconds(lambda m=machine, o=own: m.submit(o))  # type: ignore[misc]
+        spent, message = milliseconds(lambda m=machine, o=own: m.make_submission(o))  # type: ignore[misc]
         work.append(spent)
         said.append(message.to_bytes())
-    collector = horizontal.Collector(people[-2], manifest)
+    collector = horizontal.HorizontalCollector(people[-2], manifest)
     taking, _ = milliseconds(lambda: [collector.receive(m) for m in said])
-    adding, result = milliseconds(collector.result)
-    receiver, total = horizontal.Receiver(people[-1], manifest, key), collector.total()
-    opening, _ = milliseconds(lambda: opened(people[-1], manifest, key, total), runs=3)
+    adding, result = milliseconds(collector.make_result)
+    receiver, total = (
+        horizontal.HorizontalReceiver(people[-1], manifest, key),
+        collector.sum_submissions(),
+    )
+    opening, _ = milliseconds(lambda: open_totals(people[-1], manifest, key, total), runs=3)
     receiver.receive(result)
     return [setup, min(work), taking + adding, opening, len(said[0]), manifest.layout.size]
 
@@ -111,7 +114,7 @@ def papers_horizontal(name: str, bits: int = 1024) -> tuple[float, float]:
     import phe
 
     schema, parts = parts_of(name, 2)
-    counts = agreement(schema, 2, None)[0].layout.vector(*parts[0])
+    counts = agreement(schema, 2, None)[0].layout.count_rows(*parts[0])
     classes = len(schema.classes)
     public, private = phe.generate_paillier_keypair(n_length=bits)
     factor = public.get_random_lt_n()
@@ -137,13 +140,13 @@ def vertical_costs(name: str, key: PrivateKey | None, providers: int = 4) -> lis
     Everything counts, tables of powers and the collector's dealing included.
     """
     data = load(name)
-    schema, codes = data.schema, class_codes(data.schema, data.y)
-    columns = columns_of(data.X, schema.names)
+    schema, codes = data.schema, encode_classes(data.schema, data.y)
+    columns = get_columns(data.X, schema.names)
     names = [*(f"p{i}" for i in range(providers)), "label", "collector", "receiver"]
     people = [Identity.generate(one) for one in names]
     manifest = Manifest(
         schema,
-        wanted_of(schema),
+        make_feature_requests(schema),
         1.0,
         tuple(one.card for one in people[:-3]),
         people[-2].card,
@@ -154,22 +157,22 @@ def vertical_costs(name: str, key: PrivateKey | None, providers: int = 4) -> lis
         partition="vertical",
         aggregation="masks" if key is None else "paillier",
         paillier=None if key is None else key.public,
-    ).signed_by(*people)
+    ).with_signatures(*people)
     label = vertical.LabelProvider(people[-3], manifest, key)
-    collector = vertical.Collector(people[-2], manifest)
-    dealing, dealt = milliseconds(collector.correction)
-    first, messages = milliseconds(lambda: label.labels(codes))
+    collector = vertical.VerticalCollector(people[-2], manifest)
+    dealing, dealt = milliseconds(collector.make_correction)
+    first, messages = milliseconds(lambda: label.make_all_labels(codes))
     slowest, largest = 0.0, 0
     for own, message in zip(people[:-3], messages, strict=True):
-        machine = vertical.Provider(own, manifest)
+        machine = vertical.VerticalProvider(own, manifest)
         machine.receive(message)
-        spent, tables = milliseconds(lambda m=machine: m.tables(columns))  # type: ignore[misc]
+        spent, tables = milliseconds(lambda m=machine: m.make_tables(columns))  # type: ignore[misc]
         slowest, largest = max(slowest, spent), max(largest, len(tables.to_bytes()))
         first += milliseconds(lambda m=tables: label.receive(m))[0]  # type: ignore[misc]
     if dealt is not None:
         label.receive(dealt)
-    second, shares = milliseconds(label.shares)
-    adding, _ = milliseconds(lambda: (collector.receive(shares), collector.result()))
+    second, shares = milliseconds(label.make_shares)
+    adding, _ = milliseconds(lambda: (collector.receive(shares), collector.make_result()))
     sizes = [len(messages[0].to_bytes()) / 1e6, largest / 1e6]
     return [first + second, slowest, dealing + adding, *sizes]
 
@@ -180,7 +183,7 @@ def papers_label_provider(name: str) -> float:
 
     data = load(name)
     classes = len(data.schema.classes)
-    codes = class_codes(data.schema, data.y)[:SAMPLE]
+    codes = encode_classes(data.schema, data.y)[:SAMPLE]
     public, _ = phe.generate_paillier_keypair(n_length=1024)
     spent, _ = milliseconds(
         lambda: [public.raw_encrypt(int(code == c)) for code in codes for c in range(classes)]
@@ -192,9 +195,9 @@ def proof_costs(bits: int) -> list[float]:
     """CPU milliseconds to make a key, to prove it, and to check the proof; bytes of the card."""
     from discreet.federated.crypto import key_proof
 
-    making, key = milliseconds(lambda: generate(bits))
+    making, key = milliseconds(lambda: generate_key(bits))
     own = Identity.generate("receiver")
-    proving, card = milliseconds(lambda: own.card_with(key), 5)
+    proving, card = milliseconds(lambda: own.make_card_with_key(key), 5)
 
     def check() -> None:
         key_proof._find_flaw.cache_clear()
@@ -222,7 +225,7 @@ def processes(name: str = "splice", providers: int = 16, paillier: bool = True) 
         names = [f"p{i}" for i in range(providers)]
         key, public, secret = None, (), ()
         if paillier:
-            key = generate()
+            key = generate_key()
             (folder / "key.json").write_text(key.to_json())
             (folder / "key.public.json").write_text(key.public.to_json())
             public, secret = ("--key", "key.public.json"), ("--key", "key.json")
@@ -247,18 +250,18 @@ def threads(name: str = "splice", providers: int = 64) -> tuple[float, float]:
 
     import uvicorn
 
-    from discreet.federated.service.connection import Connection
-    from discreet.federated.service.provider import Holding, provide
-    from discreet.federated.service.receiver import receive
-    from discreet.federated.service.server import Round, application
+    from discreet.federated.service.connection import RoundClient
+    from discreet.federated.service.provider import ProviderInput, run_provider
+    from discreet.federated.service.receiver import run_receiver
+    from discreet.federated.service.server import RoundSession, create_application
 
     data = load(name)
     schema, parts = data.schema, np.array_split(np.arange(len(data)), providers)
     manifest, people = agreement(schema, providers, None)
     manifest = replace(manifest, signatures={})
     with tempfile.TemporaryDirectory() as place:
-        running = Round(people[-2], manifest, Path(place) / "collector")
-        config = uvicorn.Config(application(running), port=0, log_level="error")
+        running = RoundSession(people[-2], manifest, Path(place) / "collector")
+        config = uvicorn.Config(create_application(running), port=0, log_level="error")
         server, wrong = uvicorn.Server(config), []
         serving = threading.Thread(target=server.run, daemon=True)
         serving.start()
@@ -268,17 +271,17 @@ def threads(name: str = "splice", providers: int = 64) -> tuple[float, float]:
 
         def act(own: Any, work: Callable[[Any], Any]) -> None:
             try:
-                with Connection(url, own, manifest) as line:
+                with RoundClient(url, own, manifest) as line:
                     work(line)
             except Exception as error:
                 wrong.append(error)
 
         def providing(number: int) -> Callable[[Any], Any]:
             frame = data.frame.iloc[parts[number]]
-            return lambda line: provide(line, Holding(frame), Path(place) / str(number))
+            return lambda line: run_provider(line, ProviderInput(frame), Path(place) / str(number))
 
         def receiving(line: Any) -> Any:
-            return receive(line, Path(place) / "receiver", lambda release: None)
+            return run_receiver(line, Path(place) / "receiver", lambda release: None)
 
         works = [providing(number) for number in range(providers)]
         pairs = [*zip(people[:-2], works, strict=True), (people[-1], receiving)]
@@ -356,7 +359,7 @@ def main() -> None:
     if "--proof" in sys.argv:
         print_proofs()
         return
-    key = generate()
+    key = generate_key()
     print(
         "| table | counters | providers | way | set-up | provider | collector | opening | bytes |"
     )

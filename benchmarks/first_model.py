@@ -20,7 +20,7 @@ import time
 import venv
 from pathlib import Path
 
-from discreet.datasets import mortgage
+from discreet.datasets import make_mortgage
 
 PEERS = Path(__file__).resolve().parents[1] / ".venv-peers"
 PEOPLE, REPEATS = 20_000, 3
@@ -179,7 +179,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        people = mortgage(PEOPLE, seed=0)
+        people = make_mortgage(PEOPLE, seed=0)
         people.frame[: PEOPLE // 2].to_csv(folder / "population.csv", index=False)
         people.frame[PEOPLE // 2 :].to_csv(folder / "others.csv", index=False)
         (folder / "schema.json").write_text(people.schema.to_json())

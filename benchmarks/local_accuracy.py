@@ -54,7 +54,7 @@ def rows_of(name: str) -> tuple[Any, np.ndarray, Any]:
 def cell(task: tuple[str, float, str, int]) -> tuple[str, float, str, np.ndarray]:
     """Accuracies of one method on one table at one epsilon, a number a repetition."""
     from discreet import LocalNB
-    from discreet.papers.local_nb import published
+    from discreet.papers.local_nb import make_published_estimator
 
     name, epsilon, method, repeats = task
     warnings.simplefilter("ignore")
@@ -67,7 +67,9 @@ def cell(task: tuple[str, float, str, int]) -> tuple[str, float, str, np.ndarray
         if method == "default":
             nb = LocalNB(epsilon, **more)
         else:
-            nb = published(epsilon, oracle=method, theta=0.25 if method == "the" else None, **more)
+            nb = make_published_estimator(
+                epsilon, oracle=method, theta=0.25 if method == "the" else None, **more
+            )
         nb.fit(X.iloc[train], y[train])
         scores.append(nb.score(X.iloc[test], y[test]))
     return name, epsilon, method, np.array(scores)

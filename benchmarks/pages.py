@@ -27,7 +27,7 @@ REPEATS, SLOWER = 9, 4
 
 def weight() -> None:
     bundle = Bundle()
-    whole = bundle.page().encode()
+    whole = bundle.render_page().encode()
     # a person loads one language
     loaded = {n: c for n, c in bundle.files.items() if not n.startswith("words/") or "en" in n}
     raw = len(whole) + sum(map(len, loaded.values()))

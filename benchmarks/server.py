@@ -32,8 +32,8 @@ import numpy as np
 
 from discreet.collection.files import ReportFile
 from discreet.collection.report import Report
-from discreet.datasets import mortgage
-from discreet.encoding import class_codes
+from discreet.datasets import make_mortgage
+from discreet.encoding import encode_classes
 from discreet.local import make_plan
 from discreet.randomness import CryptoRandom
 
@@ -107,16 +107,16 @@ def texts(plan: Any, count: int) -> Iterator[str]:
 
 
 def drawn(plan: Any, count: int) -> Iterator[tuple[int, Any, Any]]:
-    people = mortgage(min(count, 50_000))
-    records = plan.encoded(people.X, class_codes(people.schema, people.y))
+    people = make_mortgage(min(count, 50_000))
+    records = plan.encode_columns(people.X, encode_classes(people.schema, people.y))
     random = CryptoRandom()
     for start in range(0, count, len(people.y)):
         size = min(len(people.y), count - start)
-        asked = plan.draw(size, random)
+        asked = plan.draw_questions(size, random)
         for question in range(len(plan.questions)):
             rows = np.flatnonzero(asked == question)
             if len(rows):
-                values = plan.randomized(question, records[rows], random)
+                values = plan.randomize_records(question, records[rows], random)
                 yield question, random.raw(16 * len(rows)).reshape(-1, 16), values
 
 
@@ -278,7 +278,7 @@ def main() -> None:
         "--batches", type=int, default=20, help="of 50,000 reports: 20 is a million"
     )
     chosen = parser.parse_args()
-    plan = make_plan(mortgage(1000).schema, 1.0)
+    plan = make_plan(make_mortgage(1000).schema, 1.0)
     widths = [question.width for question in plan.questions]
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start; ", end="")
     print(f"reports of {min(widths)} to {max(widths)} integers\n")

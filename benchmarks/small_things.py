@@ -17,9 +17,9 @@ import tempfile
 from pathlib import Path
 
 from discreet.collection.report import Report
-from discreet.collection.simulation import answers
-from discreet.datasets import mortgage
-from discreet.encoding import columns_of
+from discreet.collection.simulation import iter_simulated_answers
+from discreet.datasets import make_mortgage
+from discreet.encoding import get_columns
 from discreet.local import make_plan
 from discreet.randomness import as_random
 
@@ -45,12 +45,12 @@ def seconds(folder: Path, *words: str) -> float:
 
 def prepare(folder: Path) -> None:
     """A plan, reports of simulated people as lines of JSON, a questionnaire and a record."""
-    people, random = mortgage(REPORTS, seed=1), as_random(1)
+    people, random = make_mortgage(REPORTS, seed=1), as_random(1)
     plan = make_plan(people.schema, 2.0, REPORTS)
     (folder / "plan.json").write_text(plan.to_json())
-    codes = plan.encoded(columns_of(people.frame, plan.names))
+    codes = plan.encode_columns(get_columns(people.frame, plan.names))
     with (folder / "reports.jsonl").open("w") as file:
-        for question, rows, values in answers(plan, codes, random):
+        for question, rows, values in iter_simulated_answers(plan, codes, random):
             ids = random.raw(16 * len(rows)).reshape(-1, 16)
             for identity, value in zip(ids, values.tolist(), strict=True):
                 report = Report(plan.digest, identity.tobytes().hex(), question, tuple(value))

@@ -16,7 +16,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.central.smooth_sensitivity import smooth_mean, smooth_trimmed_mean, smooth_variance
+from discreet.central.smooth_sensitivity import (
+    bound_mean_sensitivity,
+    bound_trimmed_mean_sensitivity,
+    bound_variance_sensitivity,
+)
 from discreet.privacy import Neighbours
 
 Values = NDArray[np.float64]
@@ -38,12 +42,14 @@ def seconds(call: Callable[[], object]) -> float:
 def calls(neighbours: Neighbours) -> dict[str, Callable[[Values, float], object]]:
     """Return what is timed; trimming leaves 90 % or, worst of all, next to nothing."""
     return {
-        "mean": lambda x, beta: smooth_mean(x, 0, 1, beta, neighbours=neighbours),
-        "variance": lambda x, beta: smooth_variance(x, 0, 1, beta, neighbours=neighbours),
-        "trimmed mean, 5 % each end": lambda x, beta: smooth_trimmed_mean(
+        "mean": lambda x, beta: bound_mean_sensitivity(x, 0, 1, beta, neighbours=neighbours),
+        "variance": lambda x, beta: bound_variance_sensitivity(
+            x, 0, 1, beta, neighbours=neighbours
+        ),
+        "trimmed mean, 5 % each end": lambda x, beta: bound_trimmed_mean_sensitivity(
             x, x.size // 20, 0, 1, beta, neighbours=neighbours
         ),
-        "trimmed mean, nearly the median": lambda x, beta: smooth_trimmed_mean(
+        "trimmed mean, nearly the median": lambda x, beta: bound_trimmed_mean_sensitivity(
             x, (x.size - 1) // 2 - 1, 0, 1, beta, neighbours=neighbours
         ),
     }

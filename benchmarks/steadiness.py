@@ -21,9 +21,9 @@ import numpy as np
 
 from _tables import BUNDLED, bundled
 from discreet import CentralNB, FederatedNB, LocalNB, SurveyNB, estimate
-from discreet.datasets import load, mortgage
-from discreet.estimation.uncertainty import steadiness
-from discreet.tables import Contents, count
+from discreet.datasets import load, make_mortgage
+from discreet.estimation.uncertainty import estimate_agreement
+from discreet.tables import CountRequest, count
 
 HELD_OUT = "chess,connect4,wdbc,australian,skin,wine,breast_cancer,balance_scale"
 PEOPLE, ROWS = 5000, 120
@@ -39,7 +39,7 @@ WAYS: dict[str, tuple[Any, float]] = {
 @cache
 def table(name: str) -> tuple[Any, Any, Any]:
     if name == "mortgage":
-        found = mortgage(PEOPLE + ROWS, seed=9)
+        found = make_mortgage(PEOPLE + ROWS, seed=9)
     elif name in BUNDLED:
         return bundled(name)
     else:
@@ -59,11 +59,11 @@ def collection(name: str, way: str, seed: int) -> tuple[Any, Any]:
     noisy = nb.statistics_
     bins = {n: list(t.cells.edges[1:-1]) for n, t in noisy.tables.items() if t.cells.edges}
     frame = people.assign(**{schema.target: y[asked]})
-    exact = count(frame, schema, Contents(bins=bins, moments=None))
+    exact = count(frame, schema, CountRequest(bins=bins, moments=None))
     used = {factor.name: exact.tables[factor.name] for factor in nb.model_.factors}
     truth = estimate(replace(exact, tables=used)).predict_joint_log_proba(rows).argmax(axis=1)
     decision = nb.model_.predict_joint_log_proba(rows).argmax(axis=1)
-    return steadiness(noisy, rows, draws=100, random_state=seed), truth == decision
+    return estimate_agreement(noisy, rows, draws=100, random_state=seed), truth == decision
 
 
 def line(title: str, found: list[tuple[Any, Any]]) -> str:

@@ -27,9 +27,9 @@ import numpy as np
 from discreet import Categorical, Schema, estimate
 from discreet.collection.tally import Tally
 from discreet.datasets import load
-from discreet.encoding import Cells, class_codes
-from discreet.papers.surveys import halves
-from discreet.survey.inversion import statistics_of
+from discreet.encoding import Cells, encode_classes
+from discreet.papers.surveys import binarise_at_midpoint
+from discreet.survey.inversion import estimate_statistics
 from discreet.survey.questionnaire import Questionnaire
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -44,7 +44,7 @@ BINS = 4
 def answers(name: str) -> tuple[np.ndarray, np.ndarray, Schema]:
     """True answers as codes, classes as codes, and a schema of categories."""
     if name.startswith("half:"):
-        X, y = halves(name.removeprefix("half:"))
+        X, y = binarise_at_midpoint(name.removeprefix("half:"))
     elif name in BUNDLED:
         frame, labels, _ = bundled(name)
         numbers = frame.to_numpy()
@@ -53,11 +53,15 @@ def answers(name: str) -> tuple[np.ndarray, np.ndarray, Schema]:
     else:
         data = load(name)
         cells = [
-            Cells.of(data.schema, one.name, *([] if isinstance(one, Categorical) else [BINS]))
+            Cells.from_schema(
+                data.schema, one.name, *([] if isinstance(one, Categorical) else [BINS])
+            )
             for one in data.schema.features
         ]
-        X = np.column_stack([one.column(data.X[one.feature.name]) for one in cells]).astype(int)
-        y = class_codes(data.schema, data.y)
+        X = np.column_stack([one.encode_column(data.X[one.feature.name]) for one in cells]).astype(
+            int
+        )
+        y = encode_classes(data.schema, data.y)
         return X, y, _schema([one.size for one in cells], len(data.schema.classes))
     return X, y, _schema([2] * X.shape[1], int(y.max()) + 1)
 
@@ -73,7 +77,7 @@ def _schema(sizes: list[int], classes: int) -> Schema:
 def cell(name: str, theta: float, repeats: int, seed: int = 1) -> dict[str, np.ndarray]:
     """Accuracies of the three, a number a repetition."""
     X, y, schema = answers(name)
-    survey = Questionnaire.of(schema, theta)
+    survey = Questionnaire.from_schema(schema, theta)
     found: dict[str, list[float]] = {"published": [], "tables": [], "default": []}
     for repeat in range(repeats):
         order = np.random.default_rng(777 + 1000 * seed + repeat).permutation(len(y))
@@ -86,7 +90,7 @@ def cell(name: str, theta: float, repeats: int, seed: int = 1) -> dict[str, np.n
         classes = np.where(true, y[train], rng.integers(0, survey.sizes[-1], len(train)))
         tally = Tally(survey)
         tally.add_values(0, np.column_stack([sheets, classes]))
-        statistics = statistics_of(tally)
+        statistics = estimate_statistics(tally)
         found["published"].append(right(estimate(statistics, "none"), X[test], y[test]))
         alone = estimate(replace(statistics, likeliest=None))
         found["tables"].append(right(alone, X[test], y[test]))

@@ -34,7 +34,7 @@ def main() -> None:
     from servers import added
     from sites import PSEUDO, Person, collections, site
 
-    from discreet.server.rehearsal import rehearse
+    from discreet.server.rehearsal import create_rehearsal
     from programs import browser
 
     FOLDER.mkdir(exist_ok=True)
@@ -106,12 +106,12 @@ def main() -> None:
         told = {"asks": "The works council", "contact": "council@example.org", **days}
         added(live.server.database, asked, "letters", entry="invited", **told)
         for name in ("means", "sheet"):
-            survey = live.server.surveys.find(name)
+            survey = live.server.surveys.find_survey(name)
             assert survey is not None
-            rehearse(live.server.database, survey.collection, survey.announcement, 3000)
+            create_rehearsal(live.server.database, survey.collection, survey.announcement, 3000)
         for width, scheme in ((1280, "dark"), (320, "light")):
             page = person(width, scheme).page
-            page.goto(f"{live.base}/desk#once={live.server.access.once()}")
+            page.goto(f"{live.base}/desk#once={live.server.access.create_link_token()}")
             page.get_by_role("heading", name="Collections").wait_for()
             if width == 320:
                 page.goto(f"{live.base}/desk/sheet-simulated")

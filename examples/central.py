@@ -9,7 +9,7 @@ differ a little from run to run; that is the point.
 from __future__ import annotations
 
 from discreet import CentralNB, MixedNB
-from discreet.datasets import mortgage
+from discreet.datasets import make_mortgage
 
 
 def main() -> None:
@@ -17,7 +17,7 @@ def main() -> None:
 
     Each fit is paid for by the same people: trying three budgets costs their sum.
     """
-    people, others = mortgage(10_000, seed=0), mortgage(10_000, seed=1)
+    people, others = make_mortgage(10_000, seed=0), make_mortgage(10_000, seed=1)
 
     plain = MixedNB(schema=people.schema).fit(people.X, people.y)
     print(f"no privacy   accuracy {plain.score(others.X, others.y):.3f}")
@@ -25,7 +25,7 @@ def main() -> None:
     for epsilon in (0.1, 0.5, 1.0):
         nb = CentralNB(epsilon=epsilon, schema=people.schema).fit(people.X, people.y)
         print(f"epsilon {epsilon:<4g} accuracy {nb.score(others.X, others.y):.3f}")
-        spent = nb.guarantee_ if spent is None else spent.then(nb.guarantee_)
+        spent = nb.guarantee_ if spent is None else spent.compose_sequential(nb.guarantee_)
     print(f"all three together cost epsilon {spent.epsilon:g}")
 
     print()

@@ -41,10 +41,10 @@ def _spark_missing() -> str | None:
     if importlib.util.find_spec("pyspark") is None:
         return "pyspark is not installed: pip install 'discreet[spark]'"
     from discreet.errors import DiscreetError
-    from discreet.tables.engines import java_home
+    from discreet.tables.engines import find_java_home
 
     try:
-        java_home()
+        find_java_home()
     except DiscreetError as error:
         return str(error)
     return None
@@ -207,9 +207,9 @@ def postgres_with_icu() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One local Spark session for all tests."""
-    from discreet.tables.engines import spark_session
+    from discreet.tables.engines import get_spark_session
 
-    session = spark_session(
+    session = get_spark_session(
         {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "4", "spark.log.level": "OFF"}
     )
     yield session

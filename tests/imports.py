@@ -5,7 +5,7 @@ Only what stands under ``if TYPE_CHECKING`` is left out, because no program ever
 
 - Importing ``discreet.a.b`` runs ``discreet`` and ``discreet.a`` as well.
 - ``from discreet.a import name`` is an edge to ``discreet.a.name`` where that is a module, and to
-  the module that ``_HOME`` names where ``discreet.a`` loads its names lazily.
+  the module that ``_EXPORTS`` names where ``discreet.a`` loads its names lazily.
 - A module loaded by its text (``import_module``) is not seen; tests that run the program see it.
 """
 
@@ -31,32 +31,32 @@ def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
-def statements(tree: ast.AST) -> Iterator[ast.AST]:
+def iter_statements(tree: ast.AST) -> Iterator[ast.AST]:
     """Every node that can run."""
     for node in ast.iter_child_nodes(tree):
         yield node
         if is_type_checking(node):
             assert isinstance(node, ast.If)
             for other in node.orelse:
-                yield from (other, *statements(other))
+                yield from (other, *iter_statements(other))
         else:
-            yield from statements(node)
+            yield from iter_statements(node)
 
 
-def imports_of(path: Path) -> list[tuple[str, str | None]]:
+def list_imports(path: Path) -> list[tuple[str, str | None]]:
     """Pairs of module and imported name (None for ``import module``)."""
     return _read(path.read_text("utf-8"))[0]
 
 
-def lazily(path: Path) -> dict[str, str]:
-    """The table ``_HOME`` of a package that loads its names when they are asked for."""
+def read_exports(path: Path) -> dict[str, str]:
+    """The table ``_EXPORTS`` of a package that loads its names when they are asked for."""
     return _read(path.read_text("utf-8"))[1]
 
 
 @cache
 def _read(text: str) -> tuple[list[tuple[str, str | None]], dict[str, str]]:
     tree, found = ast.parse(text), []
-    for node in statements(tree):
+    for node in iter_statements(tree):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "a relative import"
             found += [(str(node.module), alias.name) for alias in node.names]
@@ -65,7 +65,7 @@ def _read(text: str) -> tuple[list[tuple[str, str | None]], dict[str, str]]:
     home = [
         ast.literal_eval(node.value)
         for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOME"
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_EXPORTS"
     ]
     return found, dict(home[0]) if home else {}
 
@@ -77,7 +77,7 @@ def import_graph(source: Path) -> Graph:
     for path in source.rglob("*.py"):
         parts = (package, *path.relative_to(source).with_suffix("").parts)
         files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    homes = {name: lazily(path) for name, path in files.items() if path.stem == "__init__"}
+    homes = {name: read_exports(path) for name, path in files.items() if path.stem == "__init__"}
 
     def loaded(name: str, member: str | None) -> set[str]:
         assert name in files, f"{name} does not exist"
@@ -90,7 +90,7 @@ def import_graph(source: Path) -> Graph:
     graph: Graph = {}
     for module, path in files.items():
         edges = set(ancestors(module))
-        for name, member in imports_of(path):
+        for name, member in list_imports(path):
             if name.split(".")[0] == package:
                 edges |= loaded(name, member)
         graph[module] = edges - {module}

@@ -74,7 +74,7 @@ def modules(folder: Path, changes: Iterable[tuple[str, str, str]] = (), bare: bo
     bare : bool, default True
         Without comments, as it is served.
     """
-    from discreet.server.bundle import served
+    from discreet.server.bundle import encode_for_serving
 
     copy = folder / "static"
     shutil.copytree(STATIC, copy)
@@ -83,7 +83,7 @@ def modules(folder: Path, changes: Iterable[tuple[str, str, str]] = (), bare: bo
         assert old in text, f"{name} no longer holds {old!r}: this change must be written again"
         (copy / name).write_text(text.replace(old, new), encoding="utf-8")
     for path in copy.rglob("*.js") if bare else ():
-        path.write_bytes(served(path.read_text(encoding="utf-8"), path.suffix))
+        path.write_bytes(encode_for_serving(path.read_text(encoding="utf-8"), path.suffix))
     return copy
 
 

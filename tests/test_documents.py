@@ -16,9 +16,15 @@ import windows
 from discreet import documents, locks
 from discreet.collection.report import Report
 from discreet.collection.store import FolderStore
-from discreet.documents import canonical_document, dump, json_of_yaml, replacing, write_atomic
+from discreet.documents import (
+    atomic_replacement,
+    convert_yaml_to_json,
+    dump_document,
+    encode_canonical_document,
+    write_atomic,
+)
 from discreet.errors import FormatError, SchemaError
-from discreet.locks import locked
+from discreet.locks import hold_lock
 from discreet.schema import Categorical, Schema
 
 
@@ -28,8 +34,8 @@ def mode(path: Path) -> int:
 
 def test_the_digest_in_a_document_is_the_hash_of_its_canonical_bytes() -> None:
     body = {"b": float("inf"), "a": [1, "é"]}
-    whole = json.loads(dump("thing", 3, body))
-    content = canonical_document("thing", 3, body)
+    whole = json.loads(dump_document("thing", 3, body))
+    content = encode_canonical_document("thing", 3, body)
     assert whole["digest"] == "sha256:" + hashlib.sha256(content).hexdigest()
     assert content == '{"a":[1,"é"],"b":"inf","format":"discreet/thing","version":3}'.encode()
 
@@ -39,7 +45,7 @@ def test_a_writer_that_fails_half_way_leaves_the_old_file_and_no_draft(tmp_path:
     file.write_text("old")
 
     def fails() -> None:
-        with replacing(file) as draft:
+        with atomic_replacement(file) as draft:
             draft.write_text("half")
             assert file.read_text() == "old"
             raise RuntimeError
@@ -151,12 +157,12 @@ def test_everyone_writes_through_the_one_writer() -> None:
 
 def test_what_is_held_is_refused_or_waited_for_and_given_back(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with locked(path), pytest.raises(FormatError, match="lock: taken"), locked(path, "taken"):
+    with hold_lock(path), pytest.raises(FormatError, match="lock: taken"), hold_lock(path, "taken"):
         pass
     assert path.stat().st_mode & 0o777 == 0o600
-    with locked(path, "taken"), locked(tmp_path, "taken"):
+    with hold_lock(path, "taken"), hold_lock(tmp_path, "taken"):
         pass
-    with pytest.raises(BlockingIOError), locked(path, "taken"):
+    with pytest.raises(BlockingIOError), hold_lock(path, "taken"):
         raise BlockingIOError  # of what is done inside, not of the lock
 
 
@@ -165,7 +171,7 @@ def test_without_file_locks_nothing_is_done(
 ) -> None:
     monkeypatch.setattr(locks, "fcntl", None)
     monkeypatch.setattr(locks, "msvcrt", None)
-    with pytest.raises(FormatError, match="no file locks"), locked(tmp_path / "lock"):
+    with pytest.raises(FormatError, match="no file locks"), hold_lock(tmp_path / "lock"):
         pass
     assert not list(tmp_path.iterdir())
 
@@ -175,22 +181,22 @@ def test_the_locks_of_windows_hold_files_and_folders(
 ) -> None:
     windows.pretended(monkeypatch.setattr)
     for path in (tmp_path / "lock", tmp_path):
-        with locked(path), pytest.raises(FormatError, match="taken"), locked(path, "taken"):
+        with hold_lock(path), pytest.raises(FormatError, match="taken"), hold_lock(path, "taken"):
             pass
-        with locked(path, "taken"):
+        with hold_lock(path, "taken"):
             pass
     assert sorted(one.name for one in tmp_path.iterdir()) == [".lock", "lock"]
     store = FolderStore(tmp_path / "kept")
-    assert store.draw("sha256:" + "0" * 64, 0, 2, 1.5) == 2
+    assert store.save_question("sha256:" + "0" * 64, 0, 2, 1.5) == 2
     assert (tmp_path / "kept" / ".lock").exists()
-    assert list(FolderStore(tmp_path / "kept").charges().values()) == [1.5]
+    assert list(FolderStore(tmp_path / "kept").read_charges().values()) == [1.5]
 
 
 def test_a_lock_that_fails_for_another_reason_is_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     windows.pretended(monkeypatch.setattr, failing=errno.EIO)
-    with pytest.raises(FormatError, match="cannot be locked"), locked(tmp_path / "lock"):
+    with pytest.raises(FormatError, match="cannot be locked"), hold_lock(tmp_path / "lock"):
         pytest.fail("went on without a lock")
 
 
@@ -198,13 +204,15 @@ def test_a_sealed_document_that_was_changed_is_refused() -> None:
     class Number(documents.Body):
         value: int
 
-    text = documents.dump("number", 1, {"value": 1})
-    assert documents.load(text, "number", 1, Number).value == 1
+    text = documents.dump_document("number", 1, {"value": 1})
+    assert documents.load_document(text, "number", 1, Number).value == 1
     for changed in (text.replace('"value": 1', '"value": 2'), text.replace("sha256:", "sha256:0")):
         with pytest.raises(FormatError, match="changed or damaged"):
-            documents.load(changed, "number", 1, Number)
+            documents.load_document(changed, "number", 1, Number)
     with pytest.raises(FormatError, match="changed or damaged"):  # the seal itself was removed
-        documents.load(documents.dump("number", 1, {"value": 1}, sealed=False), "number", 1, Number)
+        documents.load_document(
+            documents.dump_document("number", 1, {"value": 1}, sealed=False), "number", 1, Number
+        )
 
 
 SCHEMA_TWICE = """{
@@ -250,13 +258,13 @@ def test_a_set_in_yaml_is_refused_as_one_in_python_is(tmp_path: Path) -> None:
         with pytest.raises(FormatError, match=f"s.yaml: this .* in YAML: '{name}' {sentence}"):
             Schema.read(path)
     with pytest.raises(FormatError, match=f"a value {sentence}"):
-        json_of_yaml("[!!set {x, y}]", "thing")
+        convert_yaml_to_json("[!!set {x, y}]", "thing")
     with pytest.raises(SchemaError, match=f"y: classes {sentence}"):
         Schema([Categorical("a", ["u", "v"])], "y", {"no", "yes"})
 
 
 def test_merged_keys_of_yaml_may_be_replaced(tmp_path: Path) -> None:
-    assert json.loads(json_of_yaml("<<: {a: 1, b: 2}\na: 3", "thing")) == {"a": 3, "b": 2}
+    assert json.loads(convert_yaml_to_json("<<: {a: 1, b: 2}\na: 3", "thing")) == {"a": 3, "b": 2}
 
 
 @pytest.mark.parametrize("key", ["id", "value", "digest", "format"])
@@ -271,10 +279,10 @@ def test_a_report_with_a_key_twice_is_refused(key: str) -> None:
 
 def test_a_sealed_document_with_a_key_twice_is_refused() -> None:
     """The digest is that of what is read: it does not notice which of two was meant."""
-    sealed = dump("thing", 1, {"value": 1})
+    sealed = dump_document("thing", 1, {"value": 1})
     assert json.loads(sealed[:-3] + ',"value": 1}') == json.loads(sealed)
     with pytest.raises(FormatError, match="the key 'value' is there twice"):
-        documents.parse(sealed[:-3] + ',"value": 1}', "thing")
+        documents.parse_document(sealed[:-3] + ',"value": 1}', "thing")
 
 
 def test_all_documents_are_parsed_where_repeated_keys_are_refused() -> None:

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import Categorical, FormatError, Numeric, Schema, SchemaError, drafting
-from discreet.documents import json_of_yaml
-from discreet.drafting import Column, SchemaDraft, header
+from discreet.documents import convert_yaml_to_json
+from discreet.drafting import ColumnDraft, SchemaDraft, read_header
 
 FRAME = pd.DataFrame(
     {
@@ -65,7 +65,9 @@ def test_only_names_and_types_are_looked_at() -> None:
 
 def test_a_draft_that_looks_at_values_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin takes types from the first row."""
-    monkeypatch.setattr(drafting, "_types", lambda frame: dict(frame.iloc[:1].dtypes))  # bad twin
+    monkeypatch.setattr(
+        drafting, "_get_column_types", lambda frame: dict(frame.iloc[:1].dtypes)
+    )  # bad twin
     with pytest.raises(AssertionError, match="iloc was looked at"):
         Schema.from_dtypes(Closed(FRAME), "ill")
 
@@ -89,9 +91,15 @@ def test_every_kind_of_frame_tells_the_same(frame: Any) -> None:
 def test_structured_arrays_are_frames_and_other_arrays_are_not() -> None:
     rows = np.zeros(3, dtype=[("age", "u2"), ("size", "f4"), ("ok", "?"), ("ill", "S3")])
     draft = Schema.from_dtypes(rows, "ill")
-    assert draft.open == ("classes", "age: lower", "age: upper", "size: lower", "size: upper")
+    assert draft.open_fields == (
+        "classes",
+        "age: lower",
+        "age: upper",
+        "size: lower",
+        "size: upper",
+    )
     for other in (np.zeros((3, 2)), [[1, 2]], "people.csv"):
-        with pytest.raises(SchemaError, match="does not tell names and types"):
+        with pytest.raises(SchemaError, match="has no names and types"):
             Schema.from_dtypes(other)
 
 
@@ -114,7 +122,7 @@ def test_a_draft_is_finished_by_what_is_known() -> None:
         "bounds": {"age": (0, 120)},
         "values": {"colour": ["red", "blue"], "anything": ["1", "x"]},
     }
-    schema = draft.finished("ill", **known)
+    schema = draft.to_schema("ill", **known)
     assert schema == Schema(
         [
             Numeric("age", 0, 120, integer=True),
@@ -127,11 +135,11 @@ def test_a_draft_is_finished_by_what_is_known() -> None:
     )
     assert not schema.inferred
     with pytest.raises(SchemaError, match=r"fill in: colour: values, anything: kind$"):
-        draft.finished("ill", classes=["no", "yes"], bounds={"age": (0, 120)})
+        draft.to_schema("ill", classes=["no", "yes"], bounds={"age": (0, 120)})
     with pytest.raises(SchemaError, match="no column 'agee'"):
-        draft.finished("ill", **{**known, "bounds": {"agee": (0, 1)}})
+        draft.to_schema("ill", **{**known, "bounds": {"agee": (0, 1)}})
     with pytest.raises(SchemaError, match="no column 'sick'; there are age"):
-        draft.finished("sick")
+        draft.to_schema("sick")
 
 
 def test_a_file_is_refused_until_every_place_is_filled_in(tmp_path: Path) -> None:
@@ -163,8 +171,10 @@ def test_a_file_is_refused_until_every_place_is_filled_in(tmp_path: Path) -> Non
     "name", ["age", "my age", "yes", "12", "größe", "a: b", "#x", 'q"q', "-", "é\nf"]
 )
 def test_every_name_comes_back(name: str) -> None:
-    draft = SchemaDraft((Column(name, "numeric", bounds=(-0.5, 1e300)),), "the target", ("1", 2))
-    schema = Schema.from_json(json_of_yaml(draft.to_yaml(), "schema"))
+    draft = SchemaDraft(
+        (ColumnDraft(name, "numeric", bounds=(-0.5, 1e300)),), "the target", ("1", 2)
+    )
+    schema = Schema.from_json(convert_yaml_to_json(draft.to_yaml(), "schema"))
     assert schema.names == (name,)
     assert schema.features[0] == Numeric(name, -0.5, 1e300)
     assert schema.classes == ("1", 2)
@@ -188,7 +198,7 @@ def test_of_a_csv_file_only_the_header_is_read(tmp_path: Path) -> None:
         ]
     )
     try:
-        assert header(str(pipe)) == ["age", "in\ncome", "ill"]
+        assert read_header(str(pipe)) == ["age", "in\ncome", "ill"]
     finally:
         writer.kill()
         writer.wait()
@@ -208,8 +218,8 @@ def test_headers(content: bytes, names: list[str], tmp_path: Path) -> None:
     plain, packed = tmp_path / "a.csv", tmp_path / "a.csv.gz"
     plain.write_bytes(content)
     packed.write_bytes(gzip.compress(content))
-    assert header(str(plain)) == header(str(packed)) == names
-    assert [one.name for one in SchemaDraft.of_source(str(plain)).columns] == names
+    assert read_header(str(plain)) == read_header(str(packed)) == names
+    assert [one.name for one in SchemaDraft.from_source(str(plain)).columns] == names
 
 
 @pytest.mark.parametrize(
@@ -226,7 +236,7 @@ def test_headers_that_are_none(content: bytes, says: str, tmp_path: Path) -> Non
     path = tmp_path / "a.csv"
     path.write_bytes(content)
     with pytest.raises((FormatError, SchemaError), match=says) as raised:
-        SchemaDraft.of_source(str(path))
+        SchemaDraft.from_source(str(path))
     assert "2.5" not in str(raised.value)  # a first row is private
 
 
@@ -240,8 +250,8 @@ def test_parquet_and_databases_tell_types(tmp_path: Path) -> None:
     with duckdb.connect(str(where)) as engine:
         engine.execute(f"create table people as select * from '{path}'")
     for draft in (
-        SchemaDraft.of_source(str(path), "ill"),
-        SchemaDraft.of_source(f"duckdb://{where}", "ill", table="people"),
+        SchemaDraft.from_source(str(path), "ill"),
+        SchemaDraft.from_source(f"duckdb://{where}", "ill", table="people"),
     ):
         kinds = [(one.name, one.kind, one.integer) for one in draft.columns]
         assert kinds == [
@@ -250,7 +260,7 @@ def test_parquet_and_databases_tell_types(tmp_path: Path) -> None:
             ("smokes", "categorical", False),
             ("name", "categorical", False),
         ]
-        assert draft.open[0] == "classes"
+        assert draft.open_fields[0] == "classes"
 
 
 def test_a_draft_shows_in_a_line_what_is_left_to_write():
@@ -265,4 +275,4 @@ def test_a_column_of_dates_is_refused_with_what_to_do_instead():
     draft = Schema.from_dtypes(frame, target="ill")
     for bounds in (None, {"when": (0, 9)}, {"when": ("2020-01-01", "2021-01-01")}):
         with pytest.raises(SchemaError, match=r"when: dates .* not supported; drop the column, or"):
-            draft.finished(bounds=bounds)
+            draft.to_schema(bounds=bounds)

@@ -18,7 +18,7 @@ import pytest
 
 from discreet import Categorical, Schema
 from discreet import ledger as ledger_module
-from discreet.documents import canonical, digest_of
+from discreet.documents import compute_digest, encode_canonical
 from discreet.errors import FormatError, PrivacyError
 from discreet.ledger import Ledger
 from discreet.privacy import Guarantee
@@ -56,7 +56,7 @@ def test_ten_tenths_are_one(tmp_path):
     ledger = Ledger.create(tmp_path / "budget.json", 1.0)
     for number in range(10):
         ledger.charge(Guarantee(0.1), f"training {number}")
-    assert ledger.read().left == (0, 0)
+    assert ledger.read().remaining == (0, 0)
     with pytest.raises(PrivacyError, match="nothing was paid"):
         ledger.charge(Guarantee(1e-9), "one more")
 
@@ -72,7 +72,7 @@ def test_delta_is_a_budget_of_its_own(tmp_path):
 def test_a_total_is_not_changed_after_the_fact(tmp_path):
     path = tmp_path / "budget.json"
     Ledger.create(path, 1.0).charge(Guarantee(1.0), "first")
-    assert Ledger.create(path, 1.0).read().left == (0, 0)
+    assert Ledger.create(path, 1.0).read().remaining == (0, 0)
     with pytest.raises(PrivacyError, match="the total of a ledger cannot be changed"):
         Ledger.create(path, 2.0)
 
@@ -112,7 +112,7 @@ def resealed(path, edit):
     whole = json.loads(path.read_text())
     del whole["digest"]
     edit(whole)
-    path.write_text(json.dumps({**whole, "digest": digest_of(canonical(whole))}))
+    path.write_text(json.dumps({**whole, "digest": compute_digest(encode_canonical(whole))}))
 
 
 @pytest.mark.parametrize(
@@ -133,36 +133,36 @@ def test_a_resealed_ledger_cannot_gain_anything(tmp_path, edit):
     ledger = Ledger.create(path, 1.0)
     ledger.charge(Guarantee(0.5), "first")
     resealed(path, lambda whole: None)
-    assert ledger.read().left[0] == Fraction(1, 2)  # the test's own seal is right
+    assert ledger.read().remaining[0] == Fraction(1, 2)  # the test's own seal is right
     resealed(path, edit)
     with pytest.raises(FormatError, match="tampered"):
         ledger.charge(Guarantee(0.25), "second")
 
 
 VOID = [
-    Guarantee(0.5).under(simulated=True),
-    Guarantee(0.5).under(schema=Schema([Categorical("a", [1, 2])], "c", [0, 1], inferred=True)),
-    Guarantee(0.5).under(published="it scales its noise by private numbers"),
-    Guarantee.nothing(),
+    Guarantee(0.5).void_if(simulated=True),
+    Guarantee(0.5).void_if(schema=Schema([Categorical("a", [1, 2])], "c", [0, 1], inferred=True)),
+    Guarantee(0.5).void_if(published_reason="it scales its noise by private numbers"),
+    Guarantee.make_unprotected(),
 ]
 
 
 @pytest.mark.parametrize("promise", VOID, ids=["seed", "inferred", "published", "nothing"])
 def test_a_void_promise_is_refused_unless_the_ledger_is_to_be_broken(tmp_path, promise):
     ledger = Ledger.create(tmp_path / "budget.json", 1.0)
-    with pytest.raises(PrivacyError, match="not kept has no price"):
+    with pytest.raises(PrivacyError, match="a void guarantee cannot be charged"):
         ledger.charge(promise, "void")
     assert ledger.read().entries == ()
     ledger.charge(promise, "void", void=True)
     state = Ledger(tmp_path / "budget.json").read()
-    assert state.broken == promise.broken != ()
-    assert state.left[0] == (0 if math.isinf(promise.epsilon) else Fraction(1, 2))
+    assert state.void_reasons == promise.void_reasons != ()
+    assert state.remaining[0] == (0 if math.isinf(promise.epsilon) else Fraction(1, 2))
 
 
 def test_a_broken_ledger_stays_broken_and_an_exhausted_one_pays_nothing(tmp_path):
     ledger = Ledger.create(tmp_path / "budget.json", 1.0)
     ledger.charge(VOID[0], "void", void=True)
-    assert ledger.charge(Guarantee(0.25), "kept").broken
+    assert ledger.charge(Guarantee(0.25), "kept").void_reasons
     ledger.charge(VOID[3], "everything", void=True)
     for void in (False, True):
         with pytest.raises(PrivacyError, match="nothing was paid"):
@@ -171,7 +171,7 @@ def test_a_broken_ledger_stays_broken_and_an_exhausted_one_pays_nothing(tmp_path
 
 def test_asking_for_void_changes_nothing_about_a_promise_that_is_kept(tmp_path):
     ledger = Ledger.create(tmp_path / "budget.json", 1.0)
-    assert ledger.charge(Guarantee(0.5), "kept", void=True).broken == ()
+    assert ledger.charge(Guarantee(0.5), "kept", void=True).void_reasons == ()
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_asking_for_void_changes_nothing_about_a_promise_that_is_kept(tmp_path):
 def test_no_password_is_kept(tmp_path, source, kept):
     path = tmp_path / "budget.json"
     ledger = Ledger.create(path, 1.0)
-    assert ledger.charge(Guarantee(0.5), "training", who=source).entries[-1].who == kept
+    assert ledger.charge(Guarantee(0.5), "training", data_source=source).entries[-1].who == kept
     assert "hunter2" not in path.read_text()
 
 
@@ -232,7 +232,7 @@ def test_twin_without_its_lock_a_ledger_is_overdrawn(tmp_path, monkeypatch):
         paid.append(Ledger(path).charge(Guarantee(0.7), "second"))
         return write(*given, **how)
 
-    monkeypatch.setattr(Ledger, "_locked", lambda self: nullcontext())
+    monkeypatch.setattr(Ledger, "_hold_lock", lambda self: nullcontext())
     monkeypatch.setattr(ledger_module, "write_atomic", late)
     paid.append(ledger.charge(Guarantee(0.7), "first"))
     assert len(paid) == 2  # 1.4 of 1.0
@@ -275,7 +275,7 @@ def test_drafts_of_killed_writers_are_removed_with_the_next_charge(tmp_path):
     for name in others:
         (tmp_path / name).write_text("somebody else's")
     (tmp_path / ".budget.json.00000000deadbeef.part").mkdir()
-    assert ledger.charge(Guarantee(0.25), "second").left[0] == Fraction(1, 2)
+    assert ledger.charge(Guarantee(0.25), "second").remaining[0] == Fraction(1, 2)
     assert not stale.exists()
     assert all((tmp_path / name).exists() for name in others)
     assert (tmp_path / ".budget.json.00000000deadbeef.part").is_dir()
@@ -288,20 +288,20 @@ def test_a_ledger_with_the_longest_name_is_charged(tmp_path):
 
 
 def test_a_federated_round_whose_promise_is_void_is_not_charged(tmp_path):
-    from discreet.cli.federated.files import ledger_of
+    from discreet.cli.federated.files import make_ledger_charge
     from discreet.federated.agreement.identity import Identity
     from discreet.federated.agreement.manifest import Manifest
-    from discreet.federated.counters import wanted_of
+    from discreet.federated.counters import make_feature_requests
 
     cards = [Identity.generate(name).card for name in "abcd"]
 
     def manifest(inferred):
         public = Schema([Categorical("a", [1, 2])], "c", [0, 1], inferred=inferred)
-        wanted = wanted_of(public, 4, [])
+        wanted = make_feature_requests(public, 4, [])
         return Manifest(public, wanted, 1.0, tuple(cards[:2]), *cards[2:], aggregation="masks")
 
-    charge = ledger_of(str(tmp_path / "budget.json"), 3.0)
+    charge = make_ledger_charge(str(tmp_path / "budget.json"), 3.0)
     charge(manifest(False))
-    with pytest.raises(PrivacyError, match="not kept has no price"):
+    with pytest.raises(PrivacyError, match="a void guarantee cannot be charged"):
         charge(manifest(True))
     assert len(Ledger(tmp_path / "budget.json").read().entries) == 1

@@ -53,7 +53,13 @@ def test_code_is_found_however_its_lines_are_broken():
 def test_a_mutant_is_noticed_and_no_change_is_not():
     tests = "tests/test_privacy.py"
     code = "self.epsilon + other.epsilon"
-    bad = Mutant("privacy.py", "Guarantee.then", code, "max(self.epsilon, other.epsilon)", tests)
+    bad = Mutant(
+        "privacy.py",
+        "Guarantee.compose_sequential",
+        code,
+        "max(self.epsilon, other.epsilon)",
+        tests,
+    )
     assert noticed(bad).startswith("tests/test_privacy.py::")
-    same = Mutant("privacy.py", "Guarantee.then", code, f"({code})", tests)
+    same = Mutant("privacy.py", "Guarantee.compose_sequential", code, f"({code})", tests)
     assert noticed(same) == ""

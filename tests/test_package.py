@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import discreet
-from imports import FOLDERS, ROLES, crossings, import_graph, imports_of, inside
+from imports import FOLDERS, ROLES, crossings, import_graph, inside, list_imports
 
 SOURCE = Path(discreet.__file__).parent
 HEAVY = {"sklearn", "scipy", "pandas", "ibis", "duckdb", "pyarrow", "rich", "pydantic", "numpy"}
@@ -56,7 +56,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def modules_of(path):
-    for module, name in imports_of(path):
+    for module, name in list_imports(path):
         yield module
         if name is not None:
             yield f"{module}.{name}"
@@ -124,9 +124,9 @@ def role_crossings(graph):
     [
         (
             "federated/crypto/masks.py",
-            "from discreet.federated.horizontal.collector import Collector",
+            "from discreet.federated.horizontal.collector import HorizontalCollector",
         ),
-        ("federated/counters.py", "from discreet.federated.vertical import Receiver"),
+        ("federated/counters.py", "from discreet.federated.vertical import VerticalReceiver"),
         ("federated/messages.py", "import discreet.federated.vertical.provider"),
     ],
 )

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from discreet import Guarantee, PrivacyError
-from discreet.losses import epsilon_of_channel, epsilon_of_rho
+from discreet.losses import compute_channel_epsilon, convert_rho_to_epsilon
 from discreet.privacy import Charge, GuaranteeBody
 
 
 def test_the_same_people_twice_costs_the_sum():
-    total = Guarantee(0.5, 1e-6).then(Guarantee(0.25, 1e-7))
+    total = Guarantee(0.5, 1e-6).compose_sequential(Guarantee(0.25, 1e-7))
     assert total.epsilon == 0.75
     assert total.delta == pytest.approx(1.1e-6)
     assert sum(charge.epsilon for charge in total.charges) == 0.75
@@ -20,29 +20,29 @@ def test_the_same_people_twice_costs_the_sum():
 def test_each_part_of_a_promise_beside_another_is_the_larger_one():
     """The larger epsilon and the larger delta, not those of one of the two."""
     one, other = Guarantee(1.0, 1e-9, rho=0.1), Guarantee(0.5, 1e-3, rho=0.3)
-    for joined in (one.beside(other), other.beside(one)):
+    for joined in (one.compose_parallel(other), other.compose_parallel(one)):
         assert (joined.epsilon, joined.delta, joined.rho) == (1.0, 1e-3, 0.3)
 
 
 def test_what_reports_reveal_by_themselves_adds_up_for_the_same_people():
     one = Guarantee(0.5, 1e-6, trust="local", unshuffled=3.0)
     other = Guarantee(0.25, 1e-6, trust="local", unshuffled=2.0)
-    assert one.then(other).alone == 5.0
-    assert one.then(Guarantee(1.0, trust="local")).alone == 4.0
-    assert one.beside(other).alone == 3.0
+    assert one.compose_sequential(other).unshuffled_epsilon == 5.0
+    assert one.compose_sequential(Guarantee(1.0, trust="local")).unshuffled_epsilon == 4.0
+    assert one.compose_parallel(other).unshuffled_epsilon == 3.0
 
 
 def test_other_people_cost_the_larger():
-    both = Guarantee(0.5).beside(Guarantee(0.25))
+    both = Guarantee(0.5).compose_parallel(Guarantee(0.25))
     assert (both.epsilon, both.delta) == (0.5, 0)
 
 
 def test_parts_chosen_by_the_data_need_add_remove():
     with pytest.raises(PrivacyError, match="both parts are touched"):
-        Guarantee(1, neighbours="replace").beside(
+        Guarantee(1, neighbours="replace").compose_parallel(
             Guarantee(1, neighbours="replace"), split_by_data=True
         )
-    assert Guarantee(1).beside(Guarantee(1), split_by_data=True).epsilon == 1
+    assert Guarantee(1).compose_parallel(Guarantee(1), split_by_data=True).epsilon == 1
 
 
 def test_replacing_is_removing_and_adding():
@@ -63,16 +63,16 @@ def test_replace_says_nothing_about_add_remove():
 
 def test_different_relations_do_not_mix():
     with pytest.raises(PrivacyError, match="as_replace"):
-        Guarantee(1).then(Guarantee(1, neighbours="replace"))
+        Guarantee(1).compose_sequential(Guarantee(1, neighbours="replace"))
     with pytest.raises(PrivacyError, match="composes with a Guarantee"):
-        Guarantee(1).then(0.5)
+        Guarantee(1).compose_sequential(0.5)
 
 
 def test_concentrated_promises_add_their_rho():
-    one = Guarantee(epsilon_of_rho(0.01, 1e-6), 1e-6, rho=0.01)
-    four = one.then(one).then(one).then(one)
+    one = Guarantee(convert_rho_to_epsilon(0.01, 1e-6), 1e-6, rho=0.01)
+    four = one.compose_sequential(one).compose_sequential(one).compose_sequential(one)
     assert four.rho == pytest.approx(0.04)
-    assert four.epsilon == pytest.approx(epsilon_of_rho(0.04, 4e-6))
+    assert four.epsilon == pytest.approx(convert_rho_to_epsilon(0.04, 4e-6))
     assert four.epsilon < 4 * one.epsilon
 
 
@@ -95,26 +95,26 @@ def test_nonsense_is_refused(wrong):
 
 
 def test_a_void_promise_is_not_made():
-    with pytest.raises(PrivacyError, match="promise nothing"):
-        Guarantee(1, 0.6).then(Guarantee(1, 0.6))
+    with pytest.raises(PrivacyError, match="guarantees nothing"):
+        Guarantee(1, 0.6).compose_sequential(Guarantee(1, 0.6))
     with pytest.raises(PrivacyError, match="void"):
         Guarantee(5, 0.1).as_replace()
 
 
 def test_simulation_is_contagious_and_said_aloud():
-    mixed = Guarantee(1).then(Guarantee(1).under(simulated=True))
+    mixed = Guarantee(1).compose_sequential(Guarantee(1).void_if(simulated=True))
     assert mixed.simulated
-    assert not mixed.private
+    assert not mixed.is_private
     assert "promises nothing" in str(mixed)
-    assert Guarantee(1).private
+    assert Guarantee(1).is_private
 
 
 def test_a_promise_that_is_not_kept_says_so_first():
     broken = Guarantee(1.0, void=("the bounds were taken from the data",))
-    assert not broken.private
+    assert not broken.is_private
     assert str(broken).startswith("NOT KEPT: the bounds were taken from the data.")
-    assert broken.then(Guarantee(1.0)).void == broken.void
-    assert not Guarantee(1.0).beside(broken).private
+    assert broken.compose_sequential(Guarantee(1.0)).void == broken.void
+    assert not Guarantee(1.0).compose_parallel(broken).is_private
 
 
 def test_it_speaks_plainly():
@@ -124,19 +124,19 @@ def test_it_speaks_plainly():
     assert "a factor of 1.65" in text
     assert "Assumes: the curator is honest." in text
     assert "Replacing a record instead costs an epsilon of 1 and a delta of 2.7e-06." in text
-    assert "No privacy" in str(Guarantee.nothing())
+    assert "No privacy" in str(Guarantee.make_unprotected())
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3, 4, 6])
 def test_printed_costs_are_never_below_what_they_are(digits):
-    from discreet.privacy import rounded_up
+    from discreet.privacy import format_rounded_up
 
-    assert rounded_up(6.9324, 3) == "6.94"  # the twin: f"{6.9324:.3g}" is 6.93
+    assert format_rounded_up(6.9324, 3) == "6.94"  # the twin: f"{6.9324:.3g}" is 6.93
     for number in (6.9324, 0.1, 1 / 3, 1.0000001, 123456.7, 3e-9, 2.5, 41.99999, 10.0):
-        shown = float(rounded_up(number, digits))
+        shown = float(format_rounded_up(number, digits))
         assert number * (1 - 1e-12) <= shown <= number * (1 + 10.0 ** (1 - digits))
     for plain in ("1", "0.5", "1e-06", "100"):  # what can be shown is shown as it is
-        assert rounded_up(float(plain), digits) == plain
+        assert format_rounded_up(float(plain), digits) == plain
 
 
 def test_no_epsilon_is_printed_with_a_format_that_rounds_down():
@@ -148,30 +148,32 @@ def test_no_epsilon_is_printed_with_a_format_that_rounds_down():
         for line in file.read_text().splitlines():
             found = rounding.search(line)
             # an average of results at some epsilon is no promise
-            known = ("LEAST", "SMALLEST", "results.mean(")
+            known = ("LEAST", "SMALLEST", "results.compute_mean(")
             assert found is None or any(one in found[0] for one in known), (file, line)
 
 
 def test_round_trip_inside_documents():
-    from discreet.documents import _plain
+    from discreet.documents import _to_json_value
 
     for one in (
-        Guarantee.nothing(),
+        Guarantee.make_unprotected(),
         Guarantee(1, void=("a", "b")),
         Guarantee(1, 1e-9, rho=0.1, charges=(Charge("a", 0.5), Charge("b", 0.5, 1e-9))),
     ):
-        assert GuaranteeBody.model_validate(_plain(one.to_body())).guarantee() == one
+        assert GuaranteeBody.model_validate(_to_json_value(one.to_body())).to_guarantee() == one
 
 
 def test_epsilon_of_a_channel_is_the_worst_log_ratio():
     half = Fraction(1, 2)
-    assert epsilon_of_channel([[half, half], [half, half]]) == 0
+    assert compute_channel_epsilon([[half, half], [half, half]]) == 0
     warner = [[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]]
-    assert epsilon_of_channel(warner) == pytest.approx(math.log(3))
-    assert epsilon_of_channel([[1, 0], [0, 1]]) == math.inf
-    assert epsilon_of_channel([[0, 1], [0, 1]]) == 0  # an output that never occurs tells nothing
+    assert compute_channel_epsilon(warner) == pytest.approx(math.log(3))
+    assert compute_channel_epsilon([[1, 0], [0, 1]]) == math.inf
+    assert (
+        compute_channel_epsilon([[0, 1], [0, 1]]) == 0
+    )  # an output that never occurs tells nothing
     tiny = Fraction(1, 10**400)
-    assert epsilon_of_channel([[tiny, 1 - tiny], [2 * tiny, 1 - 2 * tiny]]) == pytest.approx(
+    assert compute_channel_epsilon([[tiny, 1 - tiny], [2 * tiny, 1 - 2 * tiny]]) == pytest.approx(
         math.log(2)
     )
 
@@ -179,4 +181,4 @@ def test_epsilon_of_a_channel_is_the_worst_log_ratio():
 @pytest.mark.parametrize("bad", [[], [[1], [1, 0]], [[2, -1], [1, 0]], [[0.5, 0.5], [0.5, 0.4]]])
 def test_what_is_no_channel_is_refused(bad):
     with pytest.raises(PrivacyError):
-        epsilon_of_channel(bad)
+        compute_channel_epsilon(bad)

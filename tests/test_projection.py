@@ -8,11 +8,11 @@ import pytest
 from discreet import Categorical, FormatError, NaiveBayesModel, Numeric, Schema, SchemaError
 from discreet.errors import EstimationError
 from discreet.estimation import estimate
-from discreet.model.evaluation import score
+from discreet.model.evaluation import score_model
 from discreet.model.export import ModelClassifier, to_onnx, to_skops
 from discreet.projection import Projection
 from discreet.statistics import Statistics
-from discreet.tables.in_memory import Contents, count_arrays
+from discreet.tables.in_memory import CountRequest, count_arrays
 
 
 def public(**options):
@@ -56,8 +56,8 @@ def trained(bins=None, **options):
     step = projection(**options)
     columns = rows()
     codes = (np.nan_to_num(columns["height"], nan=100) > 100).astype(np.int32)
-    contents = Contents(bins, None if bins else "float")
-    found = count_arrays(step.after, step.columns(columns), codes, contents)
+    contents = CountRequest(bins, None if bins else "float")
+    found = count_arrays(step.output_schema, step.transform_columns(columns), codes, contents)
     return replace(found, projection=step), columns, codes
 
 
@@ -69,10 +69,10 @@ def test_a_model_with_a_projection_predicts_explains_and_is_scored_from_original
     assert again.to_json() == model.to_json() == estimate(statistics).to_json()
     assert again.inputs.names == ("height", "colour", "year")
     without = replace(model, projection=None)
-    expected = without.predict_joint_log_proba(projection().columns(columns))
+    expected = without.predict_joint_log_proba(projection().transform_columns(columns))
     np.testing.assert_array_equal(again.predict_joint_log_proba(columns), expected)
     classes = np.array(["no", "yes"])
-    assert score(again, columns, classes[codes]).accuracy > 0.8
+    assert score_model(again, columns, classes[codes]).accuracy > 0.8
     row = {name: column[9] for name, column in columns.items()}
     told = again.explain(row)
     assert {one.feature for one in told.evidence} == {"component1", "colour", "component2"}
@@ -83,14 +83,16 @@ def test_a_model_with_a_projection_predicts_explains_and_is_scored_from_original
 
 def test_components_are_what_they_say_also_far_from_zero_and_one_row_at_a_time():
     step, columns = projection(), rows(300)
-    made = step.columns(columns)
+    made = step.transform_columns(columns)
     z = np.column_stack(
         [np.nan_to_num((columns["height"] - 100) / 40), (columns["year"] - 1.7e9 - 30) / 15]
     )
     for k in range(2):
         np.testing.assert_allclose(made[f"component{k + 1}"], z @ step.matrix[:, k], atol=1e-12)
     singly = [
-        step.columns({name: column[i : i + 1] for name, column in columns.items()})["component2"][0]
+        step.transform_columns({name: column[i : i + 1] for name, column in columns.items()})[
+            "component2"
+        ][0]
         for i in range(300)
     ]
     assert singly == made["component2"].tolist()
@@ -138,7 +140,7 @@ def test_original_columns_are_checked_as_their_schema_says():
         unbounded, np.zeros(1), np.ones(1), np.ones((1, 1)), projection().components[:1]
     )
     with pytest.raises(SchemaError, match="infinity"):
-        wide.columns({"a": np.array([np.inf])})
+        wide.transform_columns({"a": np.array([np.inf])})
 
 
 def test_projections_that_do_not_fit_are_refused():

@@ -82,8 +82,10 @@ def test_a_parameter_without_words_is_found(reference, monkeypatch):
 
 
 def test_a_docstring_becomes_markdown(reference):
-    text = "\n\n".join(reference.entry("wilson", discreet.model.evaluation.wilson))
-    assert "### `wilson`" in text
-    assert "wilson(hits: int, trials: int, z: float = 1.959963984540054) -> tuple[float" in text
+    interval = discreet.model.evaluation.compute_wilson_interval
+    text = "\n\n".join(reference.entry("compute_wilson_interval", interval))
+    assert "### `compute_wilson_interval`" in text
+    signature = "(hits: int, trials: int, z: float = 1.959963984540054) -> tuple[float"
+    assert f"compute_wilson_interval{signature}" in text
     assert "- `hits`, `trials` (int)" in text
-    assert "```pycon\n>>> low, high = wilson(81, 100)" in text
+    assert "```pycon\n>>> low, high = compute_wilson_interval(81, 100)" in text

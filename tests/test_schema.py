@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, FormatError, Numeric, Schema, SchemaError
-from discreet.schema import text_of
+from discreet.schema import format_value
 
 
 def mortgage(**options):
@@ -176,10 +176,12 @@ def test_descriptions_of_benchmark_tables_are_schemas(name):
 
 
 def test_one_spelling_for_equal_values():
-    assert text_of(1) == text_of(1.0) == text_of("1") == text_of(np.int8(1)) == "1"
-    assert text_of(True) == text_of(np.bool_(True)) == "true"
-    assert text_of(0.5) == "0.5"
-    assert text_of("05") == "05"
+    assert (
+        format_value(1) == format_value(1.0) == format_value("1") == format_value(np.int8(1)) == "1"
+    )
+    assert format_value(True) == format_value(np.bool_(True)) == "true"
+    assert format_value(0.5) == "0.5"
+    assert format_value("05") == "05"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ def test_a_hand_written_file_is_read_as_strictly_as_any_other(change, says):
         "target": "y",
         "classes": ["no", "yes"],
     }
-    assert Schema.from_json(json.dumps(body))["a"].bounded
+    assert Schema.from_json(json.dumps(body))["a"].is_bounded
     with pytest.raises(FormatError) as error:
         Schema.from_json(json.dumps({**body, **change}))
     assert says in str(error.value)

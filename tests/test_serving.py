@@ -16,7 +16,12 @@ import httptools
 import pytest
 
 from discreet import serving
-from discreet.serving import AHEAD, Patience, body_of, patient_protocol
+from discreet.serving import (
+    MAX_PIPELINED_REQUESTS,
+    RequestLimits,
+    make_timed_protocol,
+    read_request_body,
+)
 
 T = TypeVar("T")
 MEGABYTE = 1_000_000
@@ -67,19 +72,19 @@ class Sent:
 
 
 def test_37_megabytes_over_8_megabits_get_through() -> None:
-    body = run(body_of(Sent(37, MEGABYTE), 40 * MEGABYTE, RefusedError))
+    body = run(read_request_body(Sent(37, MEGABYTE), 40 * MEGABYTE, RefusedError))
     assert len(body) == 37 * MEGABYTE
 
 
 def test_the_known_bad_twin_counts_the_whole_time() -> None:
-    total = Patience(rate=float("inf"))
+    total = RequestLimits(min_bytes_per_second=float("inf"))
     with pytest.raises(RefusedError, match="send it faster"):
-        run(body_of(Sent(37, MEGABYTE), 40 * MEGABYTE, RefusedError, total))
+        run(read_request_body(Sent(37, MEGABYTE), 40 * MEGABYTE, RefusedError, total))
 
 
 def test_a_dribble_is_refused_after_the_start() -> None:
     with pytest.raises(RefusedError) as refused:
-        run(body_of(Sent(1000, 10), MEGABYTE, RefusedError))
+        run(read_request_body(Sent(1000, 10), MEGABYTE, RefusedError))
     assert refused.value.reason == "slow"
     assert "within 30 s" in str(refused.value)
 
@@ -91,13 +96,13 @@ def test_a_body_that_stalls_is_refused() -> None:
             await asyncio.sleep(10_000)
 
     with pytest.raises(RefusedError, match="1000 bytes came within 30 s"):
-        run(body_of(Stalled(1, 1), MEGABYTE, RefusedError))
+        run(read_request_body(Stalled(1, 1), MEGABYTE, RefusedError))
 
 
 def test_a_long_body_is_refused_as_soon_as_it_is_too_long() -> None:
-    assert run(body_of(Sent(2, 50), 100, RefusedError)) == b"x" * 100
+    assert run(read_request_body(Sent(2, 50), 100, RefusedError)) == b"x" * 100
     with pytest.raises(RefusedError) as refused:
-        run(body_of(Sent(10, 51), 100, RefusedError))
+        run(read_request_body(Sent(10, 51), 100, RefusedError))
     assert refused.value.reason == "oversized"
 
 
@@ -111,7 +116,9 @@ async def silent(scope: Any, receive: Any, send: Any) -> None:
     await asyncio.sleep(1e6)
 
 
-async def held(library: str, patience: Patience, pieces: list[bytes], every: float = 1.0) -> float:
+async def held(
+    library: str, patience: RequestLimits, pieces: list[bytes], every: float = 1.0
+) -> float:
     """Seconds until the server closes a connection on which pieces arrive one after the other."""
     uvicorn = pytest.importorskip("uvicorn")
     from uvicorn.server import ServerState
@@ -119,7 +126,7 @@ async def held(library: str, patience: Patience, pieces: list[bytes], every: flo
     loop = asyncio.get_running_loop()
     config = uvicorn.Config(silent, log_level="critical")
     config.load()
-    made: Any = patient_protocol(library, patience)  # type: ignore[arg-type]
+    made: Any = make_timed_protocol(library, patience)  # type: ignore[arg-type]
     protocol = made(config=config, server_state=ServerState(), app_state={}, _loop=loop)
     closed = asyncio.Event()
     transport = Mock()
@@ -143,7 +150,9 @@ async def held(library: str, patience: Patience, pieces: list[bytes], every: flo
     return loop.time()
 
 
-PATIENCE = Patience(start=30, rate=1000, largest=100_000, grace=5)
+PATIENCE = RequestLimits(
+    base_seconds=30, min_bytes_per_second=1000, max_counted_bytes=100_000, grace_seconds=5
+)
 
 
 @pytest.fixture(params=[h11, httptools], ids=["h11", "httptools"])
@@ -171,7 +180,9 @@ def test_a_body_that_makes_progress_may_take_its_time(library: str) -> None:
     """80 kB in 40 s are whole; then the connection waits for the answer, however long."""
     pieces = [HEAD % 80_000, *[b"x" * 2000] * 40]
     assert run(held(library, PATIENCE, pieces)) == float("inf")
-    total = Patience(start=30, rate=float("inf"), grace=5)  # the known-bad twin
+    total = RequestLimits(
+        base_seconds=30, min_bytes_per_second=float("inf"), grace_seconds=5
+    )  # the known-bad twin
     assert run(held(library, total, pieces)) < 40
 
 
@@ -194,23 +205,26 @@ def test_endless_headers_are_cut_off_before_they_fill_the_memory(
 ) -> None:
     """A minute of them: httptools would keep every byte, and copy all of them for every piece."""
     pieces = [begin, *[b"x" * 20_000] * 60]
-    assert run(held(library, Patience(start=100, grace=100), pieces)) <= 6
+    assert run(held(library, RequestLimits(base_seconds=100, grace_seconds=100), pieces)) <= 6
 
 
 def test_long_bodies_of_many_pieces_are_no_headers(library: str) -> None:
     chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    assert run(held(library, Patience(), [head, *[chunk] * 100, b"0\r\n\r\n"])) == float("inf")
+    assert run(held(library, RequestLimits(), [head, *[chunk] * 100, b"0\r\n\r\n"])) == float("inf")
 
 
-@pytest.mark.parametrize(("requests", "until"), [(AHEAD + 1, float("inf")), (AHEAD + 2, 1)])
+@pytest.mark.parametrize(
+    ("requests", "until"),
+    [(MAX_PIPELINED_REQUESTS + 1, float("inf")), (MAX_PIPELINED_REQUESTS + 2, 1)],
+)
 def test_few_requests_may_be_sent_ahead_of_their_answers(requests: int, until: float) -> None:
     """One is being answered, and each that waits for its turn takes some memory."""
     assert run(held("httptools", PATIENCE, [GET * requests])) == until
 
 
 def test_twin_without_a_limit_all_requests_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "AHEAD", 1 << 30)
+    monkeypatch.setattr(serving, "MAX_PIPELINED_REQUESTS", 1 << 30)
     assert run(held("httptools", PATIENCE, [GET * 5000])) == float("inf")
 
 
@@ -230,7 +244,7 @@ def test_a_second_request_has_its_own_time(library: str) -> None:
         loop = asyncio.get_running_loop()
         config = uvicorn.Config(answer, log_level="critical", timeout_keep_alive=20)
         config.load()
-        made: Any = patient_protocol(library, PATIENCE)  # type: ignore[arg-type]
+        made: Any = make_timed_protocol(library, PATIENCE)  # type: ignore[arg-type]
         protocol = made(config=config, server_state=ServerState(), app_state={}, _loop=loop)
         transport = Mock()
         transport.is_closing.return_value = False
@@ -286,7 +300,7 @@ def test_beyond_a_number_idle_and_slow_connections_make_room(
 
         config = uvicorn.Config(app, log_level="critical")
         config.load()
-        made: Any = patient_protocol(library, Patience(connections=4))  # type: ignore[arg-type]
+        made: Any = make_timed_protocol(library, RequestLimits(max_connections=4))  # type: ignore[arg-type]
         loop, opened = asyncio.get_running_loop(), []
         for first in firsts:
             protocol = made(config=config, server_state=ServerState(), app_state={}, _loop=loop)

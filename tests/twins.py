@@ -13,8 +13,8 @@ from discreet.randomness import Random
 class TruthFirst(SS):
     """The subset report of multi-freq-ldpy: the true value stays at the front."""
 
-    def _few(self, true: Any, member: Any, random: Random) -> Any:
-        sets = random.subsets(self.size - 1, self.subset, true.size)
+    def _draw_small_sets(self, true: Any, member: Any, random: Random) -> Any:
+        sets = random.subsets(self.size - 1, self.subset_size, true.size)
         sets += sets >= true[:, None]
         sets[:, 0] = np.where(member, true, sets[:, 0])
         return sets

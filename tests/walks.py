@@ -31,15 +31,15 @@ from click.testing import CliRunner
 import discreet
 from discreet import FederatedNB
 from discreet.cli import main
-from discreet.datasets import mortgage
+from discreet.datasets import make_mortgage
 
 HOME = os.path.dirname(discreet.__file__) + os.sep
 PAGE = Path(__file__).parents[1] / "docs" / "data-flow.md"
 
 DRAWN_BY_NOISE = {
-    ("scoring", "Correction.check"),
-    ("model/factors", "PairFactor.by_cells"),
-    ("model/factors", "PairFactor.check"),
+    ("scoring", "Correction.check_tables"),
+    ("model/factors", "PairFactor.scores_by_cells"),
+    ("model/factors", "PairFactor.check_classes"),
     ("model/factors", "PairFactor.names"),
 }
 """Visited only where the noise lets a correction or a pair of features be chosen: not counted."""
@@ -98,7 +98,7 @@ def csv_row() -> Visited:
 
 
 def report() -> Visited:
-    people = mortgage(1)
+    people = make_mortgage(1)
     Path("me.json").write_text(json.dumps(people.frame.to_dict("records")[0], default=str))
     return by_commands(
         "local plan mortgage.schema.json --epsilon 1 -o plan.json",
@@ -120,7 +120,7 @@ def sheet() -> Visited:
 
 
 def federated_count() -> Visited:
-    people = mortgage(300)
+    people = make_mortgage(300)
     visited: Visited = {}
     X, y = people.X, people.y
     nb = FederatedNB(epsilon=1.0, providers=3, schema=people.schema)

@@ -8,7 +8,7 @@
 
 import { readFile, writeFile } from "node:fs/promises";
 import { collectionOf, DrawError } from "../../src/discreet/server/static/draw.js";
-import { factsOf, outOf, posteriorOf } from "../../src/discreet/server/static/promise.js";
+import { countPeople, describeProtection, posteriorOf } from "../../src/discreet/server/static/promise.js";
 
 const [address, answersFile, reportFile] = process.argv.slice(2);
 
@@ -34,11 +34,11 @@ async function drawReport() {
   const answers = JSON.parse(await readFile(answersFile, "utf8"));
   const askedAnswers = Object.fromEntries(collection.asked(question).map((name) => [name, answers[name]]));
 
-  for (const fact of factsOf(collection, question)) {
-    const protection = fact.truth === null ? "numbers with noise" : `the truth for ${outOf(fact.truth)} of 100 people`;
-    console.log(`${fact.names.join(", ")}: ${protection}`);
+  for (const part of describeProtection(collection, question)) {
+    const protection = part.truth === null ? "numbers with noise" : `the truth for ${countPeople(part.truth)} of 100 people`;
+    console.log(`${part.names.join(", ")}: ${protection}`);
   }
-  const belief = outOf(posteriorOf(0.1, collection.epsilon));
+  const belief = countPeople(posteriorOf(0.1, collection.epsilon));
   console.log(`who thought something 10 in 100 likely may think it ${belief} in 100 likely, at most`);
 
   try {

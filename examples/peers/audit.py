@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from discreet.audit import Audit, Effort, Pair, audit, of_function
+from discreet.audit import Audit, Effort, Pair, audit, make_function_subject
 
 HOME = Path(__file__).resolve().parents[2] / ".venv-peers"
 
@@ -84,7 +84,7 @@ def gaussian_nb(what: str, samples: int) -> Audit:
     pair = Pair("40 rows", "39 rows", (X, y), (X[:-1], y[:-1]))
     packages = ["diffprivlib==0.6.6", "scikit-learn==1.5.2", "numpy<2.3"]
     program = Elsewhere("diffprivlib", packages, GAUSSIAN, what)
-    return audit(of_function(program, [pair], 1.0), Effort(samples=samples))
+    return audit(make_function_subject(program, [pair], 1.0), Effort(samples=samples))
 
 
 def local_client(what: str, first: Any, second: Any, sizes: Any, samples: int) -> Audit:
@@ -98,7 +98,7 @@ def local_client(what: str, first: Any, second: Any, sizes: Any, samples: int) -
     pair = Pair(f"{first}", f"{second}", [first, sizes], [second, sizes])
     packages = ["multi-freq-ldpy==0.2.5", "scipy<2"]  # which it needs and does not name
     program = Elsewhere("multi-freq-ldpy", packages, LOCAL, what)
-    return audit(of_function(program, [pair], 1.0), Effort(samples=samples))
+    return audit(make_function_subject(program, [pair], 1.0), Effort(samples=samples))
 
 
 if __name__ == "__main__":

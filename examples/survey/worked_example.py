@@ -22,12 +22,12 @@ from discreet.survey import (
     Questionnaire,
     Respondent,
     Tally,
-    accuracy_on_sheets,
     estimate_share,
-    statistics_of,
+    estimate_sheet_accuracy,
+    estimate_statistics,
 )
 from discreet.survey.beliefs import Beliefs
-from discreet.survey.measure import measure
+from discreet.survey.measure import measure_privacy
 
 FILE = Path(__file__).with_name("questionnaire.yaml")
 PEOPLE = 4_000
@@ -62,20 +62,20 @@ def main() -> None:
     print(questionnaire.guarantee)
     print(f"\n{questionnaire.sentence}\n")
 
-    tally = Tally.of(questionnaire, sheets(questionnaire.to_json(), seed=0))
+    tally = Tally.from_reports(questionnaire, sheets(questionnaire.to_json(), seed=0))
     print(f"{tally.reports} sheets counted, {tally.rejected.total()} rejected")
     for predicate in ("burnout = yes", "sleep = badly and (overtime = yes or medication = yes)"):
         found = estimate_share(tally, predicate)
         low, high = found.interval()
         print(f"  {predicate}: {found.share:.3f} (95 % interval {low:.3f} to {high:.3f})")
 
-    model = estimate(statistics_of(tally))
-    others = Tally.of(questionnaire, sheets(questionnaire.to_json(), seed=1))
-    accuracy = accuracy_on_sheets(model, others)  # from their randomized sheets alone
+    model = estimate(estimate_statistics(tally))
+    others = Tally.from_reports(questionnaire, sheets(questionnaire.to_json(), seed=1))
+    accuracy = estimate_sheet_accuracy(model, others)  # from their randomized sheets alone
     low, high = accuracy.interval
     print(f"accuracy on others {accuracy.accuracy:.3f} (95 % interval {low:.3f} to {high:.3f})\n")
 
-    after = measure(questionnaire, Beliefs.of_model(questionnaire, model))
+    after = measure_privacy(questionnaire, Beliefs.from_model(questionnaire, model))
     for one in after.questions:
         print(f"  {one.name}: a guess from the whole sheet is wrong with {one.sound_unknown:.2f}")
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.exports import lazily
+from discreet.exports import lazy_exports
 
 __version__ = "0.1.0"
 
-_HOME = {
+_EXPORTS = {
     "Categorical": "schema",
     "Numeric": "schema",
     "Schema": "schema",
@@ -83,4 +83,4 @@ if TYPE_CHECKING:
     from discreet.schema import Categorical, Numeric, Schema
     from discreet.statistics import Statistics
 
-__getattr__, __dir__ = lazily(__name__, _HOME)
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

@@ -17,34 +17,41 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from discreet.collection.protocol import Collection
-from discreet.documents import STRICT, Document, json_of_yaml, load, read_text, shape_of
+from discreet.documents import (
+    STRICT_CONFIG,
+    Document,
+    convert_yaml_to_json,
+    load_document,
+    make_body_class,
+    read_text,
+)
 from discreet.errors import PrivacyError, SchemaError
 from discreet.privacy import Guarantee
-from discreet.schema import Categorical, text_of
+from discreet.schema import Categorical, format_value
 
-__all__ = ["Announcement", "Asked", "Words", "example_of"]
+__all__ = ["Announcement", "AnnouncementTexts", "QuestionTexts", "make_example_yaml"]
 
 VERSION = 2
-DAYS = ("opens", "closes", "deletes")
-Entry = Literal["anyone", "invited"]
-Withdrawal = Literal["none", "blind", "open"]
+DAY_FIELDS = ("opens", "closes", "deletes")
+EntryPolicy = Literal["anyone", "invited"]
+WithdrawalPolicy = Literal["none", "blind", "open"]
 
-SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
-LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
-TURNING = re.compile("[\u202a\u202b\u202d\u202e]")
+NAME_PATTERN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
+LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
+TEXT_DIRECTION_MARKS = re.compile("[\u202a\u202b\u202d\u202e]")
 """Marks that change the direction of the text after them: “yes” could be read as “no”."""
-LONGEST = 20_000
+MAX_TEXT_CHARS = 20_000
 """Characters of one text."""
-REPORT = 1 << 16
+MAX_REPORT_BYTES = 1 << 16
 """Bytes of a report that a browser sends."""
-EXACT = 1 << 53
+MAX_EXACT_INTEGER = 1 << 53
 """Beyond this a browser's numbers are not exact."""
 
-OPEN_WITHDRAWAL = "nobody withdraws a report because of what was drawn"
+OPEN_WITHDRAWAL_ASSUMPTION = "nobody withdraws a report because of what was drawn"
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionTexts:
     """One question in one language.
 
     Parameters
@@ -61,11 +68,11 @@ class Asked:
     answers: tuple[str, ...] = ()
     hint: str = ""
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = STRICT_CONFIG
 
 
 @dataclass(frozen=True)
-class Words:
+class AnnouncementTexts:
     """The texts of an announcement in one language.
 
     Parameters
@@ -76,7 +83,7 @@ class Words:
         What the results are for.
     thanks : str
         What is shown after sending.
-    questions : mapping of name to Asked
+    questions : mapping of name to QuestionTexts
         Features and target.
     """
 
@@ -84,9 +91,9 @@ class Words:
     introduction: str = ""
     purpose: str = ""
     thanks: str = ""
-    questions: Mapping[str, Asked] = field(default_factory=dict)
+    questions: Mapping[str, QuestionTexts] = field(default_factory=dict)
 
-    __pydantic_config__: ClassVar = STRICT
+    __pydantic_config__: ClassVar = STRICT_CONFIG
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ class Announcement(Document):
         Who collects.
     contact : str
         How to reach them.
-    words : mapping of language to Words
+    words : mapping of language to AnnouncementTexts
         If a text is empty, the questionnaire's own wording is shown.
     language : str
         The default language; the first one if not given.
@@ -127,13 +134,13 @@ class Announcement(Document):
     name: str
     asks: str = ""
     contact: str = ""
-    words: Mapping[str, Words] = field(default_factory=dict)
+    words: Mapping[str, AnnouncementTexts] = field(default_factory=dict)
     language: str = ""
     opens: str = ""
     closes: str = ""
     deletes: str = ""
-    entry: Entry = "anyone"
-    withdrawal: Withdrawal = "blind"
+    entry: EntryPolicy = "anyone"
+    withdrawal: WithdrawalPolicy = "blind"
     batch: int = 100
     unprotected: bool = False
 
@@ -141,49 +148,55 @@ class Announcement(Document):
     version: ClassVar[int] = VERSION
 
     def __post_init__(self) -> None:
-        if not SLUG.fullmatch(self.name):
+        if not NAME_PATTERN.fullmatch(self.name):
             raise SchemaError(
                 f"name is {self.name!r}; write 1 to 64 small letters, digits and hyphens, such as "
                 "health-2027"
             )
-        for name, kinds in (("entry", Entry), ("withdrawal", Withdrawal)):
-            if getattr(self, name) not in get_args(kinds):
+        for option_name, allowed_values in (
+            ("entry", EntryPolicy),
+            ("withdrawal", WithdrawalPolicy),
+        ):
+            if getattr(self, option_name) not in get_args(allowed_values):
                 raise SchemaError(
-                    f"{name} is {getattr(self, name)!r}; write one of {', '.join(get_args(kinds))}"
+                    f"{option_name} is {getattr(self, option_name)!r}; write one of "
+                    f"{', '.join(get_args(allowed_values))}"
                 )
-        whole = isinstance(self.batch, int) and not isinstance(self.batch, bool)
-        if not whole or not 1 <= self.batch <= 1_000_000:
+        is_integer = isinstance(self.batch, int) and not isinstance(self.batch, bool)
+        if not is_integer or not 1 <= self.batch <= 1_000_000:
             raise SchemaError(f"batch is {self.batch!r}; settle 1 to 1,000,000 reports together")
         for language in self.words:
-            if not LANGUAGE.fullmatch(language):
+            if not LANGUAGE_PATTERN.fullmatch(language):
                 raise SchemaError(f"{language!r} is not a language tag such as en or de-CH")
         if not self.language:
             object.__setattr__(self, "language", next(iter(self.words), "en"))
         if self.words and self.language not in self.words:
             raise SchemaError(f"language is {self.language!r}; there are {', '.join(self.words)}")
-        first, last, gone = (_day(name, getattr(self, name)) for name in DAYS)
-        if first and last and first > last:
+        first_day, last_day, deletion_day = (
+            _parse_day(day_field, getattr(self, day_field)) for day_field in DAY_FIELDS
+        )
+        if first_day and last_day and first_day > last_day:
             raise SchemaError(f"it opens on {self.opens}, after it closes on {self.closes}")
-        if gone and gone <= (last or first or date.min):
+        if deletion_day and deletion_day <= (last_day or first_day or date.min):
             raise SchemaError(
                 f"deletes is {self.deletes}, but reports may come on {self.closes or self.opens}; "
                 "write a later day"
             )
-        for text in _texts(self.to_body()):
-            if len(text) > LONGEST:
-                raise SchemaError(f"a text has {len(text)} characters; at most {LONGEST}")
+        for text in _list_texts(self.to_body()):
+            if len(text) > MAX_TEXT_CHARS:
+                raise SchemaError(f"a text has {len(text)} characters; at most {MAX_TEXT_CHARS}")
 
     @classmethod
-    def plain(cls, collection: Collection, name: str, **settings: Any) -> Announcement:
+    def make_default(cls, collection: Collection, name: str, **settings: Any) -> Announcement:
         """Make an announcement without own texts, for a collection that is served as it is."""
         title = getattr(collection, "title", "") or name
         introduction = getattr(collection, "introduction", "")
-        words = {"en": Words(title, introduction)}
-        return cls(collection.digest, name, words=words, **settings)
+        texts_by_language = {"en": AnnouncementTexts(title, introduction)}
+        return cls(collection.digest, name, words=texts_by_language, **settings)
 
     # ---------------------------------------------------------------- with its collection
 
-    def check(self, collection: Collection) -> None:
+    def check_collection(self, collection: Collection) -> None:
         """Raise if the collection cannot be answered in a browser, or the texts do not fit it.
 
         Parameters
@@ -197,11 +210,11 @@ class Announcement(Document):
                 f"this announcement names the {kind} {self.collection[:23]}…, not "
                 f"{collection.digest[:23]}…; a changed {kind} needs an announcement of its own"
             )
-        if not collection.guarantee.private and not self.unprotected:
+        if not collection.guarantee.is_private and not self.unprotected:
             raise PrivacyError(
-                f"this {kind} promises nothing: {collection.guarantee.broken[0]}. People are asked "
-                "only after 'unprotected: true' in the announcement (serve --unprotected), and "
-                "are told so first"
+                f"this {kind} promises nothing: {collection.guarantee.void_reasons[0]}. People "
+                "are asked only after 'unprotected: true' in the announcement (serve "
+                "--unprotected), and are told so first"
             )
         if collection.schema.inferred:
             raise PrivacyError(
@@ -218,59 +231,65 @@ class Announcement(Document):
                 "this plan assigns questions by group, and a link carries no group; make it with "
                 "assignment 'draw'"
             )
-        for number, channel in enumerate(collection.questions):
-            if 24 * channel.width + 512 > REPORT:
+        for question_number, channel in enumerate(collection.questions):
+            if 24 * channel.width + 512 > MAX_REPORT_BYTES:
                 raise SchemaError(
-                    f"question {number} makes reports of {channel.width} integers; a browser sends "
-                    f"at most {REPORT // 1024} kB. Choose an oracle with shorter reports"
+                    f"question {question_number} makes reports of {channel.width} integers; a "
+                    f"browser sends at most {MAX_REPORT_BYTES // 1024} kB. Choose an oracle with "
+                    "shorter reports"
                 )
-            largest = getattr(getattr(channel, "mechanism", None), "largest", 0)
-            if isinstance(largest, int) and largest > EXACT:
+            largest_output = getattr(getattr(channel, "mechanism", None), "largest", 0)
+            if isinstance(largest_output, int) and largest_output > MAX_EXACT_INTEGER:
                 raise SchemaError(
-                    f"question {number} may report numbers beyond 2^53, which browsers cannot hold"
+                    f"question {question_number} may report numbers beyond 2^53, which browsers "
+                    "cannot hold"
                 )
-        for text in _texts([self.to_body(), json.loads(collection.canonical())]):
-            if turned := TURNING.search(text):
+        for text in _list_texts([self.to_body(), json.loads(collection.encode_canonical())]):
+            if direction_mark := TEXT_DIRECTION_MARKS.search(text):
                 raise SchemaError(
                     f"{text.encode('ascii', 'backslashreplace').decode()[:80]!r} holds U+"
-                    f"{ord(turned[0]):04X}, which shows the text after it in another order than it "
-                    "is read; leave it out (languages from right to left do not need it)"
+                    f"{ord(direction_mark[0]):04X}, which shows the text after it in another "
+                    "order than it is read; leave it out (languages from right to left do not "
+                    "need it)"
                 )
-        for language, words in self.words.items():
-            self._check_words(collection, language, words)
+        for language, texts in self.words.items():
+            self._check_texts(collection, language, texts)
 
-    def _check_words(self, collection: Collection, language: str, words: Words) -> None:
-        for name, asked in words.questions.items():
+    def _check_texts(self, collection: Collection, language: str, texts: AnnouncementTexts) -> None:
+        for name, question_texts in texts.questions.items():
             if name not in collection.names:
                 raise SchemaError(f"{language}: there are words for {name!r}, which is not asked")
-            values = values_of(collection, name)
-            if asked.answers and len(asked.answers) != len(values):
+            answer_texts = list_answer_texts(collection, name)
+            if question_texts.answers and len(question_texts.answers) != len(answer_texts):
                 raise SchemaError(
-                    f"{language}, {name}: has {len(asked.answers)} labels; it has "
-                    f"{len(values)} answers: {', '.join(values) or 'it asks for a number'}"
+                    f"{language}, {name}: has {len(question_texts.answers)} labels; it has "
+                    f"{len(answer_texts)} answers: "
+                    f"{', '.join(answer_texts) or 'it asks for a number'}"
                 )
-        if len(self.words) > 1 or words.questions:
-            lacking = [name for name in collection.names if name not in words.questions]
-            own = language == self.language
-            if lacking and not (own and collection.kind == "questionnaire"):
-                raise SchemaError(f"{language}: has no words for {', '.join(lacking)}")
+        if len(self.words) > 1 or texts.questions:
+            missing_names = [name for name in collection.names if name not in texts.questions]
+            is_default_language = language == self.language
+            if missing_names and not (is_default_language and collection.kind == "questionnaire"):
+                raise SchemaError(f"{language}: has no words for {', '.join(missing_names)}")
 
-    def guarantee(self, collection: Collection) -> Guarantee:
+    def make_guarantee(self, collection: Collection) -> Guarantee:
         """Return the guarantee for respondents, with the assumptions of this announcement."""
-        promised = collection.guarantee
+        base_guarantee = collection.guarantee
         if self.withdrawal != "open":
-            return promised
-        return replace(promised, assumptions=(*promised.assumptions, OPEN_WITHDRAWAL))
+            return base_guarantee
+        return replace(
+            base_guarantee, assumptions=(*base_guarantee.assumptions, OPEN_WITHDRAWAL_ASSUMPTION)
+        )
 
-    def on(self, day: date) -> Literal["draft", "open", "closed"]:
+    def get_state(self, day: date) -> Literal["draft", "open", "closed"]:
         """Return the state of the survey on a day, by its dates."""
         if self.opens and day < date.fromisoformat(self.opens):
             return "draft"
         if self.closes and day > date.fromisoformat(self.closes):
             return "closed"
-        return "closed" if self.overdue(day) else "open"
+        return "closed" if self.is_overdue(day) else "open"
 
-    def overdue(self, day: date) -> bool:
+    def is_overdue(self, day: date) -> bool:
         """Whether the promised day of deletion is past."""
         return bool(self.deletes) and day > date.fromisoformat(self.deletes)
 
@@ -283,22 +302,22 @@ class Announcement(Document):
     @classmethod
     def from_json(cls, text: str | bytes) -> Announcement:
         """Read an announcement, hand-written or sealed."""
-        body = load(text, "announcement", VERSION, _Body, sealed=False)
-        return cls(**{name: getattr(body, name) for name in _Body.model_fields})
+        body = load_document(text, "announcement", VERSION, _Body, sealed=False)
+        return cls(**{field_name: getattr(body, field_name) for field_name in _Body.model_fields})
 
     @classmethod
     def read(cls, path: str | Path) -> Announcement:
         """Read an announcement file, YAML if its name says so."""
-        text = read_text(path)
+        file_text = read_text(path)
         if Path(path).suffix.lower() in (".yaml", ".yml"):
-            text = json_of_yaml(text, "announcement")
-        return cls.from_json(text)
+            file_text = convert_yaml_to_json(file_text, "announcement")
+        return cls.from_json(file_text)
 
 
-_Body = shape_of(Announcement)
+_Body = make_body_class(Announcement)
 
 
-def _day(name: str, text: str) -> date | None:
+def _parse_day(name: str, text: str) -> date | None:
     try:
         if text and not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
             raise ValueError  # Python reads weeks, too; browsers do not
@@ -307,24 +326,28 @@ def _day(name: str, text: str) -> date | None:
         raise SchemaError(f"{name} is {text!r}; write a day as 2027-03-31") from None
 
 
-def _texts(value: Any) -> Sequence[str]:
+def _list_texts(value: Any) -> Sequence[str]:
     if isinstance(value, Mapping):
-        return [text for part in value.values() for text in _texts(part)] + [*map(str, value)]
+        return [text for item in value.values() for text in _list_texts(item)] + [*map(str, value)]
     if isinstance(value, list | tuple):
-        return [text for part in value for text in _texts(part)]
+        return [text for item in value for text in _list_texts(item)]
     return [value] if isinstance(value, str) else []
 
 
-def values_of(collection: Collection, name: str) -> list[str]:
+def list_answer_texts(collection: Collection, name: str) -> list[str]:
     """List the answers of a question as texts; empty for a number."""
     schema = getattr(collection, "original", collection.schema)
     if name == schema.target:
-        return [text_of(value) for value in schema.classes]
+        return [format_value(value) for value in schema.classes]
     feature = schema[name]
-    return [text_of(one) for one in feature.values] if isinstance(feature, Categorical) else []
+    return (
+        [format_value(value) for value in feature.values]
+        if isinstance(feature, Categorical)
+        else []
+    )
 
 
-def example_of(collection: Collection, name: str) -> str:
+def make_example_yaml(collection: Collection, name: str) -> str:
     """Make a commented announcement in YAML for a collection, to be completed by hand.
 
     Parameters
@@ -381,25 +404,25 @@ def example_of(collection: Collection, name: str) -> str:
         "# What people read. Add languages beside this one, each with words for all questions.",
         "words:",
         "  en:",
-        f"    title: {_quoted(getattr(collection, 'title', '') or name)}",
-        f"    introduction: {_quoted(getattr(collection, 'introduction', ''))}",
+        f"    title: {_quote_text(getattr(collection, 'title', '') or name)}",
+        f"    introduction: {_quote_text(getattr(collection, 'introduction', ''))}",
         '    purpose: ""',
         '    thanks: ""',
         "    questions:",
     ]
-    for asked in collection.names:
-        own = wording[asked].private if asked in wording else ""
+    for question_name in collection.names:
+        own_wording = wording[question_name].private if question_name in wording else ""
         lines += [
-            f"      {_quoted(asked)}:",
-            f"        wording: {_quoted(own or asked)}",
+            f"      {_quote_text(question_name)}:",
+            f"        wording: {_quote_text(own_wording or question_name)}",
             '        hint: ""',
         ]
-        values = values_of(collection, asked)
-        if values:
-            labels = ", ".join(map(_quoted, values))
-            lines.append(f"        answers: [{labels}]  # a label for each, in this order")
+        answer_texts = list_answer_texts(collection, question_name)
+        if answer_texts:
+            label_list = ", ".join(map(_quote_text, answer_texts))
+            lines.append(f"        answers: [{label_list}]  # a label for each, in this order")
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return json.dumps(" ".join(text.split()), ensure_ascii=False)

@@ -2,8 +2,8 @@
 
 :class:`BodyLimit` stands between the web server and the framework and hands on 64 KiB, the longest
 report of a browser, unless the route itself, having seen who asks, allows more
-(:func:`~discreet.serving.body_of`). What is longer is refused while it comes, so memory stays as it
-is.
+(:func:`~discreet.serving.read_request_body`). What is longer is refused while it comes, so memory
+stays as it is.
 """
 
 from __future__ import annotations
@@ -11,38 +11,38 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Literal
 
-__all__ = ["ANONYMOUS_BODY", "BodyLimit", "allow_body"]
+__all__ = ["ANONYMOUS_BODY_BYTES", "BodyLimit", "set_body_limit"]
 
-ANONYMOUS_BODY = 1 << 16
+ANONYMOUS_BODY_BYTES = 1 << 16
 """Limit for unauthenticated requests, in bytes; the longest report of a browser fits."""
-BODY_STATE = "discreet.body"
+BODY_SCOPE_KEY = "discreet.body"
 """Key of the ASGI scope under which the limited body is stored."""
 
-Reason = Literal["oversized", "slow"]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+RefusalReason = Literal["oversized", "slow"]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
 
 
-def allow_body(request: Any, limit: int) -> int:
+def set_body_limit(request: Any, max_bytes: int) -> int:
     """Set how many bytes of its body a route may read; longer ones the route refuses itself.
 
     Parameters
     ----------
     request : Request
         Of Starlette. Without a :class:`BodyLimit` this has no effect.
-    limit : int
+    max_bytes : int
 
     Returns
     -------
     int
         The announced length in bytes (Content-Length); 0 if there is none.
     """
-    state: _LimitedBody | None = getattr(request, "scope", {}).get(BODY_STATE)
-    if state is None:
+    limited_body: _LimitedBody | None = getattr(request, "scope", {}).get(BODY_SCOPE_KEY)
+    if limited_body is None:
         return 0
-    state.limit, state.judged_by_route = limit, True
-    return state.declared
+    limited_body.max_bytes, limited_body.judged_by_route = max_bytes, True
+    return limited_body.declared_bytes
 
 
 class BodyLimit:
@@ -54,16 +54,19 @@ class BodyLimit:
     Parameters
     ----------
     app : ASGI application
-    refuse : callable
+    make_refusal : callable
         Given a reason (``"oversized"``) and a sentence, returns the response, an ASGI app.
-    limit : int, default 2^16
-        Bytes for routes that do not use :func:`allow_body`.
+    max_bytes : int, default 2^16
+        Bytes for routes that do not use :func:`set_body_limit`.
     """
 
     def __init__(
-        self, app: Any, refuse: Callable[[Reason, str], Any], limit: int = ANONYMOUS_BODY
+        self,
+        app: Any,
+        make_refusal: Callable[[RefusalReason, str], Any],
+        max_bytes: int = ANONYMOUS_BODY_BYTES,
     ) -> None:
-        self.app, self.refuse, self.limit = app, refuse, limit
+        self.app, self.make_refusal, self.max_bytes = app, make_refusal, max_bytes
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -72,9 +75,9 @@ class BodyLimit:
             return
         from starlette.requests import ClientDisconnect
 
-        body = scope[BODY_STATE] = _LimitedBody(self, scope, receive, send)
+        limited_body = scope[BODY_SCOPE_KEY] = _LimitedBody(self, scope, receive, send)
         try:
-            await self.app(scope, body.receive, body.send)
+            await self.app(scope, limited_body.receive, limited_body.send)
         except ClientDisconnect:
             return
 
@@ -85,28 +88,39 @@ class _LimitedBody:
     def __init__(
         self, app: BodyLimit, scope: MutableMapping[str, Any], receive: Receive, send: Send
     ) -> None:
-        self.limit, self._refuse = app.limit, app.refuse
+        self.max_bytes, self._make_refusal = app.max_bytes, app.make_refusal
         self._scope, self._receive, self._send = scope, receive, send
-        lengths = [value for name, value in scope["headers"] if name == b"content-length"]
-        self.declared = int(lengths[0]) if lengths and lengths[0].isdigit() else 0
+        content_lengths = [
+            header_value
+            for header_name, header_value in scope["headers"]
+            if header_name == b"content-length"
+        ]
+        self.declared_bytes = (
+            int(content_lengths[0]) if content_lengths and content_lengths[0].isdigit() else 0
+        )
         self.judged_by_route = False
-        self._received, self._answered, self._refused = 0, False, False
+        self._received_bytes, self._is_answered, self._is_refused = 0, False, False
 
-    async def receive(self) -> Message:
+    async def receive(self) -> AsgiMessage:
         """Receive the next chunk; refuse the body if it exceeds the limit."""
-        if not self._refused and max(self.declared, self._received) <= self.limit:
+        if (
+            not self._is_refused
+            and max(self.declared_bytes, self._received_bytes) <= self.max_bytes
+        ):
             message = await self._receive()
-            self._received += len(message.get("body", b""))
-            if self._received <= self.limit or self.judged_by_route:
+            self._received_bytes += len(message.get("body", b""))
+            if self._received_bytes <= self.max_bytes or self.judged_by_route:
                 return message  # a route that checks the limit itself sees the excess chunk
-        if not self._answered and not self._refused:
-            answer = self._refuse("oversized", f"a body may have {self.limit} bytes here")
-            await answer(self._scope, self._receive, self._send)
-        self._refused = True
+        if not self._is_answered and not self._is_refused:
+            refusal_app = self._make_refusal(
+                "oversized", f"a body may have {self.max_bytes} bytes here"
+            )
+            await refusal_app(self._scope, self._receive, self._send)
+        self._is_refused = True
         return {"type": "http.disconnect"}
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: AsgiMessage) -> None:
         """Forward the response, unless the body was refused."""
-        self._answered = True
-        if not self._refused:
+        self._is_answered = True
+        if not self._is_refused:
             await self._send(message)

@@ -29,75 +29,77 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from discreet.errors import FormatError
 
 __all__ = [
-    "STRICT",
-    "UNORDERED",
+    "SET_REFUSAL",
+    "STRICT_CONFIG",
     "Body",
     "Document",
     "RepeatedKeyError",
-    "canonical",
-    "canonical_document",
+    "atomic_replacement",
+    "compute_digest",
+    "convert_yaml_to_json",
     "destroy_file",
-    "digest_of",
-    "dump",
-    "json_of_yaml",
-    "load",
+    "dump_document",
+    "encode_canonical",
+    "encode_canonical_document",
+    "load_document",
+    "make_body_class",
+    "make_private_folder",
     "move_atomic",
     "parse_json",
-    "private_folder",
     "read_text",
     "remove_drafts",
     "replace_and_destroy",
-    "replacing",
-    "shape_of",
     "sync_folder",
     "write_atomic",
 ]
 
-LARGEST = 256 * 1024 * 1024
+MAX_DOCUMENT_CHARS = 256 * 1024 * 1024
 """Documents beyond this many characters are refused before they are parsed."""
 
-UNORDERED = (
+SET_REFUSAL = (
     "is a set, whose order, and with it the digest, changes from process to process; write a list"
 )
 """Why sets are refused in documents."""
 
-LARGEST_YAML = 1 << 20
+MAX_YAML_CHARS = 1 << 20
 """Characters in a hand-written YAML file."""
 
-LONGEST_KEY_SHOWN = 60
+MAX_SHOWN_KEY_CHARS = 60
 """Characters of a key that a message repeats."""
 
-LONGEST_DRAFT_NAME = 200
+MAX_DRAFT_NAME_BYTES = 200
 """Longest file name, in bytes, that its drafts repeat: file systems allow 255, drafts add 23."""
 
-B = TypeVar("B", bound="Body")
+BodyT = TypeVar("BodyT", bound="Body")
 
 
-STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=True)
+STRICT_CONFIG = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=True)
 
 
 class Body(BaseModel):
     """Base of the shapes on disk: unknown fields are refused, nothing is executed."""
 
-    model_config = STRICT
+    model_config = STRICT_CONFIG
 
 
-def shape_of(value: type[Any]) -> type[Body]:
+def make_body_class(dataclass_type: type[Any]) -> type[Body]:
     """Make the pydantic model of a dataclass whose fields are written to JSON as they are.
 
     Nested dataclasses set ``__pydantic_config__`` to the strict configuration as well.
     """
-    hints, shape = get_type_hints(value), dict[str, Any]()
-    for one in fields(value):
-        default: Any = ... if one.default is MISSING else one.default
-        if one.default_factory is not MISSING:
-            default = Field(default_factory=one.default_factory)
-        shape[one.name] = (hints[one.name], default)
-    made: type[Body] = create_model(f"{value.__name__}Body", __base__=Body, **shape)
-    return made
+    type_hints, body_fields = get_type_hints(dataclass_type), dict[str, Any]()
+    for dataclass_field in fields(dataclass_type):
+        default: Any = ... if dataclass_field.default is MISSING else dataclass_field.default
+        if dataclass_field.default_factory is not MISSING:
+            default = Field(default_factory=dataclass_field.default_factory)
+        body_fields[dataclass_field.name] = (type_hints[dataclass_field.name], default)
+    body_class: type[Body] = create_model(
+        f"{dataclass_type.__name__}Body", __base__=Body, **body_fields
+    )
+    return body_class
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Convert to JSON values: infinity becomes ``"inf"``; NaN is refused."""
     if isinstance(value, float):
         if math.isnan(value):
@@ -106,19 +108,21 @@ def _plain(value: Any) -> Any:
             return "inf" if value > 0 else "-inf"
         return value
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_to_json_value(item) for item in value]
     return value
 
 
-def canonical(body: Mapping[str, Any]) -> bytes:
+def encode_canonical(body: Mapping[str, Any]) -> bytes:
     """Encode values as canonical JSON: sorted keys, no spaces, UTF-8."""
-    text = json.dumps(_plain(body), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode()
+    canonical_text = json.dumps(
+        _to_json_value(body), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    return canonical_text.encode()
 
 
-def canonical_document(kind: str, version: int, body: Mapping[str, Any]) -> bytes:
+def encode_canonical_document(kind: str, version: int, body: Mapping[str, Any]) -> bytes:
     """Encode a document as the canonical bytes whose SHA-256 is its digest.
 
     Parameters
@@ -132,18 +136,18 @@ def canonical_document(kind: str, version: int, body: Mapping[str, Any]) -> byte
 
     Examples
     --------
-    >>> canonical_document("plan", 1, {"b": 2.0, "a": [1, "é"]}).decode()
+    >>> encode_canonical_document("plan", 1, {"b": 2.0, "a": [1, "é"]}).decode()
     '{"a":[1,"é"],"b":2.0,"format":"discreet/plan","version":1}'
     """
-    return canonical({"format": f"discreet/{kind}", "version": version, **body})
+    return encode_canonical({"format": f"discreet/{kind}", "version": version, **body})
 
 
-def digest_of(content: bytes) -> str:
+def compute_digest(content: bytes) -> str:
     """Compute the SHA-256 of canonical bytes, as ``sha256:<hex>``."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
-def dump(
+def dump_document(
     kind: str,
     version: int,
     body: Mapping[str, Any],
@@ -151,10 +155,10 @@ def dump(
     sealed: bool = True,
 ) -> str:
     """Write a document of one kind as JSON text; sealed ones carry their digest."""
-    whole = {"format": f"discreet/{kind}", "version": version, **_plain(body)}
+    document = {"format": f"discreet/{kind}", "version": version, **_to_json_value(body)}
     if sealed:
-        whole["digest"] = digest_of(canonical(whole))
-    return json.dumps(whole, indent=indent, ensure_ascii=False) + "\n"
+        document["digest"] = compute_digest(encode_canonical(document))
+    return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
 
 
 class Document(ABC):
@@ -170,15 +174,15 @@ class Document(ABC):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the document's content; every report names it."""
-        return digest_of(self.canonical())
+        return compute_digest(self.encode_canonical())
 
-    def canonical(self) -> bytes:
+    def encode_canonical(self) -> bytes:
         """The bytes whose SHA-256 is the digest."""
-        return canonical_document(self.kind, self.version, self.to_body())
+        return encode_canonical_document(self.kind, self.version, self.to_body())
 
     def to_json(self) -> str:
         """Write as versioned JSON."""
-        return dump(self.kind, self.version, self.to_body())
+        return dump_document(self.kind, self.version, self.to_body())
 
 
 class RepeatedKeyError(ValueError):
@@ -195,14 +199,14 @@ class RepeatedKeyError(ValueError):
 
 
 def _abbreviate(key: str) -> str:
-    return repr(key if len(key) <= LONGEST_KEY_SHOWN else key[:LONGEST_KEY_SHOWN] + "…")
+    return repr(key if len(key) <= MAX_SHOWN_KEY_CHARS else key[:MAX_SHOWN_KEY_CHARS] + "…")
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values_by_key = dict(pairs)
     if len(values_by_key) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise RepeatedKeyError(next(key for key in keys if keys.count(key) > 1))
+        listed_keys = [key for key, _ in pairs]
+        raise RepeatedKeyError(next(key for key in listed_keys if listed_keys.count(key) > 1))
     return values_by_key
 
 
@@ -234,32 +238,35 @@ def parse_json(text: str | bytes) -> Any:
 _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_repeated_keys)
 
 
-def parse(text: str | bytes, kind: str) -> dict[str, Any]:
+def parse_document(text: str | bytes, kind: str) -> dict[str, Any]:
     """Parse JSON text to a dictionary, or raise an error that says why not."""
-    if len(text) > LARGEST:
-        raise FormatError(f"this {kind} has {len(text)} characters, the limit is {LARGEST}")
+    if len(text) > MAX_DOCUMENT_CHARS:
+        raise FormatError(
+            f"this {kind} has {len(text)} characters, the limit is {MAX_DOCUMENT_CHARS}"
+        )
     try:
-        whole = parse_json(text)
+        document = parse_json(text)
     except RepeatedKeyError as error:
         raise FormatError(f"this {kind} is ambiguous: {error}; remove one of them") from None
     except (ValueError, RecursionError) as error:
-        raise FormatError(_not_json(text, kind, error)) from None
-    if not isinstance(whole, dict):
+        raise FormatError(_describe_json_fault(text, kind, error)) from None
+    if not isinstance(document, dict):
         raise FormatError(
-            f"this is not a {kind}: it holds {_called(whole)}, not keys with values{_way_to(kind)}"
+            f"this is not a {kind}: it holds {_describe_json_type(document)}, not keys with "
+            f"values{_format_hint(kind)}"
         )
-    return whole
+    return document
 
 
-def _called(value: Any) -> str:
+def _describe_json_type(value: Any) -> str:
     """Name the type of a JSON value in plain words."""
     if value is None:
         return "nothing"
-    kinds = {list: "a list", str: "text", bool: "true or false"}
-    return kinds.get(type(value), "a number")
+    name_by_type = {list: "a list", str: "text", bool: "true or false"}
+    return name_by_type.get(type(value), "a number")
 
 
-MADE_BY = {
+COMMAND_BY_KIND = {
     "schema": "discreet schema new DATA",
     "plan": "discreet local plan",
     "questionnaire": "discreet survey new",
@@ -273,33 +280,35 @@ MADE_BY = {
 """For each kind of document, the command that writes it; part of error messages."""
 
 
-MADE_AGAIN_BY = {"party": "discreet federated identity NAME --card"}
+REPEAT_COMMAND_BY_KIND = {"party": "discreet federated identity NAME --card"}
 """For each kind that can be written again from unchanged keys, the command that does it."""
 
 
-def _way_to(kind: str) -> str:
-    return f"; {MADE_BY[kind]} writes one" if kind in MADE_BY else ""
+def _format_hint(kind: str) -> str:
+    return f"; {COMMAND_BY_KIND[kind]} writes one" if kind in COMMAND_BY_KIND else ""
 
 
-def _not_json(text: str | bytes, kind: str, error: Exception) -> str:
+def _describe_json_fault(text: str | bytes, kind: str, error: Exception) -> str:
     """Describe why a text is not valid JSON, without quoting it: it may be personal data."""
-    begins = text.lstrip()[:1]
-    if begins in ("{", b"{"):
-        place = f"line {error.lineno}, " if isinstance(error, json.JSONDecodeError) else ""
+    first_character = text.lstrip()[:1]
+    if first_character in ("{", b"{"):
+        error_place = f"line {error.lineno}, " if isinstance(error, json.JSONDecodeError) else ""
         reason = getattr(error, "msg", None) or "nested too deeply"
         return (
-            f"this is not a whole {kind} file ({place}{reason}); it may be truncated: fetch it "
-            "again, or correct that line"
+            f"this is not a whole {kind} file ({error_place}{reason}); it may be truncated: fetch "
+            "it again, or correct that line"
         )
-    if not begins:
-        return f"this {kind} file is empty{_way_to(kind)}"
+    if not first_character:
+        return f"this {kind} file is empty{_format_hint(kind)}"
     return (
         f"this is not a {kind}: it does not begin with an opening brace as JSON does, so it is "
-        f"another file, perhaps a table{_way_to(kind)}"
+        f"another file, perhaps a table{_format_hint(kind)}"
     )
 
 
-def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: bool = True) -> B:
+def load_document(
+    text: str | bytes, kind: str, version: int, shape: type[BodyT], sealed: bool = True
+) -> BodyT:
     """Read a document of one kind, refusing what is foreign, newer, older, damaged or misshapen.
 
     Parameters
@@ -315,65 +324,75 @@ def load(text: str | bytes, kind: str, version: int, shape: type[B], sealed: boo
     sealed : bool, default True
         Whether the digest must be there; where it is there, it must be right.
     """
-    whole = parse(text, kind)
-    found, given, stated = whole.get("format"), whole.get("version"), whole.pop("digest", None)
-    if found != f"discreet/{kind}":
+    document = parse_document(text, kind)
+    stated_format = document.get("format")
+    stated_version = document.get("version")
+    stated_digest = document.pop("digest", None)
+    if stated_format != f"discreet/{kind}":
         raise FormatError(
-            f"this is not a discreet {kind}: its format says {found!r}{_way_to(kind)}"
+            f"this is not a discreet {kind}: its format says {stated_format!r}{_format_hint(kind)}"
         )
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        stated_version = "has no version" if given is None else f"has the version {given!r}"
-        raise FormatError(f'this {kind} {stated_version}; write "version": {version}')
-    if given > version:
+    if (
+        not isinstance(stated_version, int)
+        or isinstance(stated_version, bool)
+        or stated_version < 1
+    ):
+        version_note = (
+            "has no version" if stated_version is None else f"has the version {stated_version!r}"
+        )
+        raise FormatError(f'this {kind} {version_note}; write "version": {version}')
+    if stated_version > version:
         raise FormatError(
-            f"this {kind} has version {given}, this program reads version {version} only; "
+            f"this {kind} has version {stated_version}, this program reads version {version} only; "
             "update discreet"
         )
-    if given < version:
-        command = f": {MADE_AGAIN_BY[kind]}" if kind in MADE_AGAIN_BY else ""
+    if stated_version < version:
+        command = f": {REPEAT_COMMAND_BY_KIND[kind]}" if kind in REPEAT_COMMAND_BY_KIND else ""
         raise FormatError(
-            f"this {kind} has version {given}, this program reads version {version} only; "
+            f"this {kind} has version {stated_version}, this program reads version {version} only; "
             f"make the {kind} again with this release{command}"
         )
     try:
-        actual = digest_of(canonical(whole))
+        actual_digest = compute_digest(encode_canonical(document))
     except (RecursionError, UnicodeEncodeError):
         raise FormatError(f"this {kind} is nested too deeply or holds invalid characters") from None
-    if stated != actual and (sealed or stated is not None):
+    if stated_digest != actual_digest and (sealed or stated_digest is not None):
         raise FormatError(
             f"this {kind} was changed or damaged after it was written: "
-            f"its digest says {str(stated)[:20]}…, its content {actual[:20]}…"
+            f"its digest says {str(stated_digest)[:20]}…, its content {actual_digest[:20]}…"
         )
-    del whole["format"], whole["version"]
+    del document["format"], document["version"]
     try:
-        return shape.model_validate(whole)
+        return shape.model_validate(document)
     except ValidationError as error:
-        raise FormatError(f"this {kind} is misshapen at {_misshapen(error, shape)}") from None
+        raise FormatError(
+            f"this {kind} is misshapen at {_describe_shape_fault(error, shape)}"
+        ) from None
 
 
-def _misshapen(error: ValidationError, shape: type[Body]) -> str:
+def _describe_shape_fault(error: ValidationError, shape: type[Body]) -> str:
     """Describe where a document does not match its shape; suggest the key for a misspelt one."""
-    found = error.errors()
-    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
-    where = ".".join(str(part) for part in first["loc"]) or "the top"
-    if first["type"] == "missing":
-        return f"{where}: it is missing; add it"
-    if first["type"] != "extra_forbidden":
-        return f"{where}: {first['msg']}"
-    absent = [str(one["loc"][-1]) for one in found if one["type"] == "missing"]
-    keys = [*absent, *sorted(_keys(shape.model_json_schema()))]
-    meant = difflib.get_close_matches(str(first["loc"][-1]), keys, 1)
-    way = f"did you mean {meant[0]}?" if meant else "remove it"
-    return f"{where}: there is no such key; {way}"
+    errors = error.errors()
+    first_error = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
+    error_place = ".".join(str(key) for key in first_error["loc"]) or "the top"
+    if first_error["type"] == "missing":
+        return f"{error_place}: it is missing; add it"
+    if first_error["type"] != "extra_forbidden":
+        return f"{error_place}: {first_error['msg']}"
+    absent_keys = [str(entry["loc"][-1]) for entry in errors if entry["type"] == "missing"]
+    known_keys = [*absent_keys, *sorted(_list_keys(shape.model_json_schema()))]
+    close_matches = difflib.get_close_matches(str(first_error["loc"][-1]), known_keys, 1)
+    way_out = f"did you mean {close_matches[0]}?" if close_matches else "remove it"
+    return f"{error_place}: there is no such key; {way_out}"
 
 
-def _keys(described: Any) -> set[str]:
+def _list_keys(json_schema: Any) -> set[str]:
     """List all keys of a JSON schema, at any depth."""
-    if isinstance(described, list):
-        return set().union(*map(_keys, described))
-    if not isinstance(described, dict):
+    if isinstance(json_schema, list):
+        return set().union(*map(_list_keys, json_schema))
+    if not isinstance(json_schema, dict):
         return set()
-    return set(described.get("properties", ())).union(*map(_keys, described.values()))
+    return set(json_schema.get("properties", ())).union(*map(_list_keys, json_schema.values()))
 
 
 def read_text(path: str | Path) -> str:
@@ -425,15 +444,15 @@ def write_atomic(
     """
     content = data.encode() if isinstance(data, str) else data
     try:
-        with replacing(path, private=private, exclusive=exclusive) as draft:
-            draft.write_bytes(content)
+        with atomic_replacement(path, private=private, exclusive=exclusive) as draft_path:
+            draft_path.write_bytes(content)
     except FileExistsError:
         return False
     return True
 
 
 @contextmanager
-def replacing(
+def atomic_replacement(
     path: str | Path, *, private: bool = False, exclusive: bool = False
 ) -> Iterator[Path]:
     """Yield a new file to write to, which replaces ``path`` if the block succeeds.
@@ -448,45 +467,47 @@ def replacing(
     FormatError
         Where the file cannot be written.
     """
-    named = Path(path)
-    target = named if exclusive else named.resolve()
-    draft = target.with_name(f"{_draft_prefix(target)}{secrets.token_hex(8)}.part")
+    given_path = Path(path)
+    target_path = given_path if exclusive else given_path.resolve()
+    draft_path = target_path.with_name(f"{_draft_prefix(target_path)}{secrets.token_hex(8)}.part")
     try:
-        if named.is_dir():
+        if given_path.is_dir():
             raise FormatError(f"{path}: is a folder; give the name of a file in it")
-        if named.exists() and not named.is_file():
-            yield named
+        if given_path.exists() and not given_path.is_file():
+            yield given_path
             return
         if private:
-            private_folder(target.parent)
-        elif not target.parent.is_dir():
-            raise FormatError(f"{path}: the folder {named.parent} does not exist; make it first")
-        mode = 0o600 if private else 0o666
-        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
-        if target.exists() and not private:
-            draft.chmod(target.stat().st_mode & 0o777)
-        yield draft
-        _sync(draft, os.O_RDWR)  # Windows syncs no file that is open for reading only
+            make_private_folder(target_path.parent)
+        elif not target_path.parent.is_dir():
+            raise FormatError(
+                f"{path}: the folder {given_path.parent} does not exist; make it first"
+            )
+        file_mode = 0o600 if private else 0o666
+        os.close(os.open(draft_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file_mode))
+        if target_path.exists() and not private:
+            draft_path.chmod(target_path.stat().st_mode & 0o777)
+        yield draft_path
+        _sync_path(draft_path, os.O_RDWR)  # Windows syncs no file that is open for reading only
         if exclusive:
-            os.link(draft, target)  # fails if it exists: the first writer wins
+            os.link(draft_path, target_path)  # fails if it exists: the first writer wins
         else:
-            draft.replace(target)
-        sync_folder(target.parent)
+            draft_path.replace(target_path)
+        sync_folder(target_path.parent)
     except OSError as error:
         if isinstance(error, FileExistsError if exclusive else BrokenPipeError):
             raise
         raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
-            draft.unlink(missing_ok=True)
+            draft_path.unlink(missing_ok=True)
 
 
-def _draft_prefix(target: Path) -> str:
+def _draft_prefix(target_path: Path) -> str:
     """Return the prefix of a file's drafts: its own name, or a hash of it if that is too long."""
-    name = target.name
-    if len(os.fsencode(name)) > LONGEST_DRAFT_NAME:
-        name = hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
-    return f".{name}."
+    file_name = target_path.name
+    if len(os.fsencode(file_name)) > MAX_DRAFT_NAME_BYTES:
+        file_name = hashlib.sha256(os.fsencode(file_name)).hexdigest()[:32]
+    return f".{file_name}."
 
 
 def remove_drafts(path: str | Path) -> None:
@@ -499,11 +520,11 @@ def remove_drafts(path: str | Path) -> None:
     path : path
         A file that is written under a lock, which the caller holds.
     """
-    target = Path(path).resolve()
-    draft = re.compile(re.escape(_draft_prefix(target)) + r"[0-9a-f]{16}\.part")
+    target_path = Path(path).resolve()
+    draft_pattern = re.compile(re.escape(_draft_prefix(target_path)) + r"[0-9a-f]{16}\.part")
     with suppress(OSError):  # a folder that cannot be listed or changed is reported by the writer
-        for entry in os.scandir(target.parent):
-            if draft.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+        for entry in os.scandir(target_path.parent):
+            if draft_pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 os.unlink(entry.path)
 
 
@@ -517,7 +538,7 @@ def move_atomic(source: str | Path, target: str | Path) -> None:
     target : path
     """
     try:
-        _sync(Path(source), os.O_RDWR)
+        _sync_path(Path(source), os.O_RDWR)
         os.replace(source, target)
         sync_folder(Path(target).parent)
     except OSError as error:
@@ -533,13 +554,13 @@ def destroy_file(path: str | Path) -> None:
     ----------
     path : path
     """
-    target = Path(path)
+    target_path = Path(path)
     try:
-        with target.open("r+b", buffering=0) as file:
-            file.write(secrets.token_bytes(target.stat().st_size))
-            os.fsync(file.fileno())
-        target.unlink()
-        sync_folder(target.parent)
+        with target_path.open("r+b", buffering=0) as opened_file:
+            opened_file.write(secrets.token_bytes(target_path.stat().st_size))
+            os.fsync(opened_file.fileno())
+        target_path.unlink()
+        sync_folder(target_path.parent)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -554,20 +575,24 @@ def sync_folder(path: str | Path) -> None:
     path : path
     """
     if hasattr(os, "O_DIRECTORY"):
-        _sync(Path(path), os.O_RDONLY | os.O_DIRECTORY)
+        _sync_path(Path(path), os.O_RDONLY | os.O_DIRECTORY)
 
 
-def private_folder(path: str | Path) -> Path:
+def make_private_folder(path: str | Path) -> Path:
     """Create a folder and its missing parents with mode 0700; return the folder.
 
     The mode of an existing folder is not changed.
     """
     folder = Path(path)
     try:
-        missing = [one for one in (folder, *folder.parents) if not one.exists()]
-        for one in reversed(missing):
+        missing_folders = [
+            parent_folder
+            for parent_folder in (folder, *folder.parents)
+            if not parent_folder.exists()
+        ]
+        for parent_folder in reversed(missing_folders):
             with suppress(FileExistsError):  # made by another process meanwhile
-                one.mkdir(mode=0o700)
+                parent_folder.mkdir(mode=0o700)
     except OSError as error:
         raise FormatError(f"{path}: cannot be made a folder: {error.strerror}") from None
     if not folder.is_dir():
@@ -575,27 +600,31 @@ def private_folder(path: str | Path) -> Path:
     return folder
 
 
-def _sync(path: Path, flags: int) -> None:
-    opened = os.open(path, flags)
+def _sync_path(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
-def json_of_yaml(text: str, kind: str) -> str:
+def convert_yaml_to_json(text: str, kind: str) -> str:
     """Convert hand-written YAML to JSON; words stay text, references are refused."""
     import yaml
 
-    if len(text) > LARGEST_YAML:
-        raise FormatError(f"this YAML has {len(text)} characters, the limit is {LARGEST_YAML}")
+    if len(text) > MAX_YAML_CHARS:
+        raise FormatError(f"this YAML has {len(text)} characters, the limit is {MAX_YAML_CHARS}")
 
     class Plain(yaml.SafeLoader):  # type: ignore[misc]
         """YAML loader that keeps yes, no, on, off and dates as text and refuses references."""
 
         yaml_implicit_resolvers = {
-            first: [(tag, regexp) for tag, regexp in some if tag.rpartition(":")[2] in KEPT]
-            for first, some in yaml.SafeLoader.yaml_implicit_resolvers.items()
+            first_character: [
+                (tag, regexp)
+                for tag, regexp in resolvers
+                if tag.rpartition(":")[2] in YAML_TAGS_KEPT
+            ]
+            for first_character, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 
         def compose_node(self, parent: Any, index: Any) -> Any:
@@ -604,30 +633,30 @@ def json_of_yaml(text: str, kind: str) -> str:
             return super().compose_node(parent, index)
 
         def flatten_mapping(self, node: Any) -> None:
-            keys = set()
+            seen_keys = set()
             for key_node, _ in node.value:  # here, because this is called for merged ones as well
-                merging = key_node.tag == "tag:yaml.org,2002:merge"
-                key = "<<" if merging else str(self.construct_object(key_node, deep=True))
-                if key in keys:
+                is_merge = key_node.tag == "tag:yaml.org,2002:merge"
+                key = "<<" if is_merge else str(self.construct_object(key_node, deep=True))
+                if key in seen_keys:
                     problem = f"the key {_abbreviate(key)} is there twice in one mapping"
-                    place = key_node.start_mark
+                    key_mark = key_node.start_mark
                     raise yaml.constructor.ConstructorError(
-                        None, None, problem, place, "remove one of them"
+                        None, None, problem, key_mark, "remove one of them"
                     )
-                keys.add(key)
+                seen_keys.add(key)
             super().flatten_mapping(node)
 
     try:
-        whole = yaml.load(text, Plain)
-        return json.dumps(_words(whole), allow_nan=False)
+        document = yaml.load(text, Plain)
+        return json.dumps(_convert_booleans(document), allow_nan=False)
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        raise FormatError(f"this is not a {kind} in YAML: {_yaml_fault(error)}") from None
+        raise FormatError(f"this is not a {kind} in YAML: {_describe_yaml_fault(error)}") from None
 
 
-def _yaml_fault(error: Exception) -> str:
+def _describe_yaml_fault(error: Exception) -> str:
     """Describe where YAML cannot be read and what usually helps, without quoting the file."""
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
+    problem_mark = getattr(error, "problem_mark", None)
+    if problem_mark is None:
         return " ".join(str(error).split())
     problem = getattr(error, "problem", "") or ""
     way_out = getattr(error, "note", None)
@@ -638,20 +667,22 @@ def _yaml_fault(error: Exception) -> str:
     else:
         way_out = way_out or "check the indentation, quotation marks and brackets there"
         problem = f"{problem}; {way_out}"
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
+    return f"line {problem_mark.line + 1}, column {problem_mark.column + 1}: {problem}"
 
 
-KEPT = ("int", "float", "null", "merge")
+YAML_TAGS_KEPT = ("int", "float", "null", "merge")
 
 
-def _words(value: Any, name: str = "a value") -> Any:
+def _convert_booleans(value: Any, name: str = "a value") -> Any:
     """Convert the words true and false to booleans; other words stay text."""
     if isinstance(value, set):  # !!set
-        raise FormatError(f"{name} {UNORDERED}")
+        raise FormatError(f"{name} {SET_REFUSAL}")
     if isinstance(value, dict):
-        return {str(key): _words(item, _abbreviate(str(key))) for key, item in value.items()}
+        return {
+            str(key): _convert_booleans(item, _abbreviate(str(key))) for key, item in value.items()
+        }
     if isinstance(value, list):
-        return [_words(item) for item in value]
+        return [_convert_booleans(item) for item in value]
     return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
 
 
@@ -665,14 +696,14 @@ def replace_and_destroy(path: str | Path, data: str | bytes) -> None:
     path : path
     data : str or bytes
     """
-    target = Path(path).resolve()
-    previous = target.with_name(f"{target.name}.previous")
-    remove_drafts(target)  # only who holds the lock writes: what is left is of killed writers
+    target_path = Path(path).resolve()
+    previous_path = target_path.with_name(f"{target_path.name}.previous")
+    remove_drafts(target_path)  # only who holds the lock writes: what is left is of killed writers
     with suppress(FileNotFoundError):
-        if previous.samefile(target):  # killed before the new state was written
-            previous.unlink()
-    destroy_file(previous)
+        if previous_path.samefile(target_path):  # killed before the new state was written
+            previous_path.unlink()
+    destroy_file(previous_path)
     with suppress(OSError):  # the first state, or a file system without second names
-        os.link(target, previous)
-    write_atomic(target, data, private=True)
-    destroy_file(previous)
+        os.link(target_path, previous_path)
+    write_atomic(target_path, data, private=True)
+    destroy_file(previous_path)

@@ -20,19 +20,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet.errors import FormatError, SchemaError
-from discreet.schema import MARK, Categorical, Feature, Numeric, Schema, Value
+from discreet.schema import FILL_IN_MARK, Categorical, Feature, Numeric, Schema, Value
 
-__all__ = ["Column", "SchemaDraft", "finished", "header"]
+__all__ = ["ColumnDraft", "SchemaDraft", "read_header", "require_finished"]
 
-LONGEST_HEADER = 1 << 20
+MAX_HEADER_BYTES = 1 << 20
 
-Kind = Literal["numeric", "categorical", ""]
+FeatureKind = Literal["numeric", "categorical", ""]
 
-_NUMBERS = ("int", "uint", "float", "double", "half", "decimal")
-_WORDS = ("str", "string", "utf8", "large_string", "varchar", "categor", "enum", "dictionary")
-_DATES = ("date", "time", "duration", "interval")
+_NUMERIC_TYPES = ("int", "uint", "float", "double", "half", "decimal")
+_TEXT_TYPES = ("str", "string", "utf8", "large_string", "varchar", "categor", "enum", "dictionary")
+_DATE_TYPES = ("date", "time", "duration", "interval")
 
-HEAD = """\
+YAML_HEAD = """\
 # What everybody may know about {source}, written down by somebody who did not look at the values.
 # Only names {types}were read. Replace every {mark} by what you know without the data: it becomes
 # public. Delete a feature that is not to be used. Then:
@@ -52,7 +52,7 @@ features:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnDraft:
     """A column of a draft, as far as it is known.
 
     Parameters
@@ -73,7 +73,7 @@ class Column:
     """
 
     name: str
-    kind: Kind = ""
+    kind: FeatureKind = ""
     integer: bool = False
     type: str = ""
     values: tuple[Value, ...] | None = None
@@ -81,42 +81,44 @@ class Column:
     optional: bool = True
 
     @classmethod
-    def of_type(cls, name: str, type_: Any, categories: Iterable[Any] | None = None) -> Column:
+    def from_type(
+        cls, name: str, column_type: Any, categories: Iterable[Any] | None = None
+    ) -> ColumnDraft:
         """Make a column from a type of NumPy, pandas, polars, Arrow or a database.
 
         Parameters
         ----------
         name : str
-        type_ : dtype
+        column_type : dtype
         categories : iterable, optional
             Of a categorical type, where they are public.
         """
-        told = str(type_).lstrip("!")
-        found = told.lower()
-        if found.startswith("bool"):  # whatever the values are, there are two of them
-            return cls(name, "categorical", type=told, values=(False, True))
-        if found.startswith(_NUMBERS):
-            return cls(name, "numeric", found.startswith(("int", "uint")), told)
-        if found.startswith((*_WORDS, "<u", "|s")):
+        type_name = str(column_type).lstrip("!")
+        lowered_type = type_name.lower()
+        if lowered_type.startswith("bool"):  # whatever the values are, there are two of them
+            return cls(name, "categorical", type=type_name, values=(False, True))
+        if lowered_type.startswith(_NUMERIC_TYPES):
+            return cls(name, "numeric", lowered_type.startswith(("int", "uint")), type_name)
+        if lowered_type.startswith((*_TEXT_TYPES, "<u", "|s")):
             values = None if categories is None else tuple(categories)
-            return cls(name, "categorical", type=told, values=values)
-        return cls(name, type="" if found == "object" else told)
+            return cls(name, "categorical", type=type_name, values=values)
+        return cls(name, type="" if lowered_type == "object" else type_name)
 
-    def feature(self) -> Feature:
+    def to_feature(self) -> Feature:
         """Return the feature; raises if something is left open."""
         if self.kind == "categorical" and self.values is not None:
             return Categorical(self.name, self.values, self.optional)
         if self.kind == "numeric" and self.bounds is not None:
             return Numeric(self.name, *self.bounds, self.integer, self.optional)
-        raise SchemaError(f"this schema is not finished; fill in: {', '.join(self.open)}")
+        raise SchemaError(f"this schema is not finished; fill in: {', '.join(self.open_fields)}")
 
     @property
-    def dated(self) -> bool:
+    def is_temporal(self) -> bool:
         """Whether it holds dates or durations, which features do not support."""
-        return self.type.lower().startswith(_DATES)
+        return self.type.lower().startswith(_DATE_TYPES)
 
     @property
-    def open(self) -> list[str]:
+    def open_fields(self) -> list[str]:
         """What a person has to fill in."""
         if self.kind == "":
             return [f"{self.name}: kind"]
@@ -126,24 +128,30 @@ class Column:
 
     def to_yaml(self) -> str:
         """Write the column as an entry of the list of features."""
-        lines = [f"- name: {_scalar(self.name)}" + (f"  # {self.type}" if self.type else "")]
-        if self.dated:
+        lines = [f"- name: {_format_scalar(self.name)}" + (f"  # {self.type}" if self.type else "")]
+        if self.is_temporal:
             lines.append("  # dates are not supported: make numbers or text of them, or delete it")
         if self.kind == "":
-            lines.append(f"  kind: {MARK}  # numeric or categorical, and delete what is not of it")
+            lines.append(
+                f"  kind: {FILL_IN_MARK}  # numeric or categorical, and delete what is not of it"
+            )
         else:
             lines.append(f"  kind: {self.kind}")
         if self.kind != "categorical":
-            bounds = self.bounds or (MARK, MARK)
-            lines.append(f"  lower: {_scalar(bounds[0])}  # bounds that you know, such as 0")
-            lines.append(f"  upper: {_scalar(bounds[1])}")
-            whole = str(self.integer).lower()
-            lines.append(f"  integer: {whole}  # whether only whole numbers occur")
+            bound_values = self.bounds or (FILL_IN_MARK, FILL_IN_MARK)
+            lines.append(
+                f"  lower: {_format_scalar(bound_values[0])}  # bounds that you know, such as 0"
+            )
+            lines.append(f"  upper: {_format_scalar(bound_values[1])}")
+            integer_flag = str(self.integer).lower()
+            lines.append(f"  integer: {integer_flag}  # whether only whole numbers occur")
         if self.kind != "numeric":
-            values = _listed(self.values)
-            lines.append(f"  values: {values}  # every value that may occur, such as [low, high]")
-        missing = str(self.optional).lower()
-        lines.append(f"  optional: {missing}  # false, if it is never missing")
+            value_list = _format_list(self.values)
+            lines.append(
+                f"  values: {value_list}  # every value that may occur, such as [low, high]"
+            )
+        optional_flag = str(self.optional).lower()
+        lines.append(f"  optional: {optional_flag}  # false, if it is never missing")
         return "".join(f"  {line}\n" for line in lines)
 
 
@@ -153,7 +161,7 @@ class SchemaDraft:
 
     Parameters
     ----------
-    columns : tuple of Column
+    columns : tuple of ColumnDraft
     target : str
         The column that holds the classes; empty where that is not known yet.
     classes : tuple, optional
@@ -165,20 +173,20 @@ class SchemaDraft:
     --------
     >>> import numpy as np
     >>> people = np.zeros(3, dtype=[("age", "i4"), ("smokes", "?"), ("ill", "U3")])
-    >>> draft = SchemaDraft.of_frame(people, target="ill")
+    >>> draft = SchemaDraft.from_frame(people, target="ill")
     >>> draft
     SchemaDraft(2 features, target='ill'; fill in: classes, age: lower, age: upper)
-    >>> draft.finished(classes=["no", "yes"], bounds={"age": (0, 120)})
+    >>> draft.to_schema(classes=["no", "yes"], bounds={"age": (0, 120)})
     Schema(2 features: age, smokes; target='ill', classes=('no', 'yes'))
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnDraft, ...]
     target: str = ""
     classes: tuple[Value, ...] | None = None
     source: str = "a table"
 
     @classmethod
-    def of_frame(
+    def from_frame(
         cls, frame: Any, target: str = "", declared: bool | Collection[str] = False
     ) -> SchemaDraft:
         """The columns of a frame in memory, by their types.
@@ -189,13 +197,17 @@ class SchemaDraft:
             As in :meth:`Schema.from_dtypes`.
         """
         columns = []
-        for name, type_ in _types(frame).items():
-            public = declared if isinstance(declared, bool) else name in declared
-            columns.append(Column.of_type(str(name), type_, _categories(type_) if public else None))
-        return cls(tuple(columns)).aimed(target)
+        for name, column_type in _get_column_types(frame).items():
+            is_public = declared if isinstance(declared, bool) else name in declared
+            columns.append(
+                ColumnDraft.from_type(
+                    str(name), column_type, _list_categories(column_type) if is_public else None
+                )
+            )
+        return cls(tuple(columns)).with_target(target)
 
     @classmethod
-    def of_source(cls, source: str, target: str = "", table: str | None = None) -> SchemaDraft:
+    def from_source(cls, source: str, target: str = "", table: str | None = None) -> SchemaDraft:
         """The columns of a file or of a table of a database; no row is read.
 
         Parameters
@@ -205,18 +217,23 @@ class SchemaDraft:
         table : str, optional
             Name of the table, for a database URL.
         """
-        from discreet.ledger import without_credentials
-        from discreet.tables.engines import files_of, kind_of, open_table
+        from discreet.ledger import remove_credentials
+        from discreet.tables.engines import get_source_kind, list_files, open_table
 
-        if kind_of(source) == "csv":
-            columns = [Column(name) for name in header(files_of(source)[0])]
+        if get_source_kind(source) == "csv":
+            columns = [ColumnDraft(name) for name in read_header(list_files(source)[0])]
         else:
-            types = open_table(source, table=table).schema()
-            columns = [Column.of_type(name, type_) for name, type_ in types.items()]
-        whose = os.path.basename(source) if "://" not in source else without_credentials(source)
-        return cls(tuple(columns), source=whose).aimed(target)
+            column_types = open_table(source, table=table).schema()
+            columns = [
+                ColumnDraft.from_type(name, column_type)
+                for name, column_type in column_types.items()
+            ]
+        source_name = (
+            os.path.basename(source) if "://" not in source else remove_credentials(source)
+        )
+        return cls(tuple(columns), source=source_name).with_target(target)
 
-    def aimed(self, target: str) -> SchemaDraft:
+    def with_target(self, target: str) -> SchemaDraft:
         """Return a copy with a class column, which is removed from the features.
 
         Parameters
@@ -227,24 +244,28 @@ class SchemaDraft:
         names = [column.name for column in self.columns]
         if target and target not in names:
             raise SchemaError(f"there is no column {target!r}; there are {', '.join(names)}")
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise SchemaError(f"more than one column is named {', '.join(twice)}; rename one")
-        known = {column.name: column.values for column in self.columns}
-        kept = tuple(column for column in self.columns if column.name != target)
-        return replace(self, columns=kept, target=target, classes=known.get(target))
+        if repeated_names := sorted({name for name in names if names.count(name) > 1}):
+            raise SchemaError(
+                f"more than one column is named {', '.join(repeated_names)}; rename one"
+            )
+        values_by_name = {column.name: column.values for column in self.columns}
+        feature_columns = tuple(column for column in self.columns if column.name != target)
+        return replace(
+            self, columns=feature_columns, target=target, classes=values_by_name.get(target)
+        )
 
     def __repr__(self) -> str:
-        left = f"; fill in: {', '.join(self.open)}" if self.open else ""
-        return f"SchemaDraft({len(self.columns)} features, target={self.target!r}{left})"
+        open_note = f"; fill in: {', '.join(self.open_fields)}" if self.open_fields else ""
+        return f"SchemaDraft({len(self.columns)} features, target={self.target!r}{open_note})"
 
     @property
-    def open(self) -> tuple[str, ...]:
+    def open_fields(self) -> tuple[str, ...]:
         """Everything that a person has to fill in."""
-        places = [] if self.target else ["target"]
-        places += ["classes"] if self.classes is None else []
-        return (*places, *(place for column in self.columns for place in column.open))
+        open_places = [] if self.target else ["target"]
+        open_places += ["classes"] if self.classes is None else []
+        return (*open_places, *(place for column in self.columns for place in column.open_fields))
 
-    def finished(
+    def to_schema(
         self,
         target: str = "",
         *,
@@ -262,13 +283,13 @@ class SchemaDraft:
         bounds : mapping of name to (lower, upper), optional
         values : mapping of name to categories, optional
         """
-        draft = self.aimed(target) if target else self
+        draft = self.with_target(target) if target else self
         for name in (*(bounds or {}), *(values or {})):
             if name not in [column.name for column in draft.columns]:
                 raise SchemaError(f"there is no column {name!r} to fill in")
         columns = []
         for column in draft.columns:
-            if column.dated:
+            if column.is_temporal:
                 raise SchemaError(
                     f"{column.name}: dates and durations ({column.type}) are not supported; drop "
                     "the column, or turn it into numbers, such as days since a day that is public"
@@ -277,29 +298,33 @@ class SchemaDraft:
                 lower, upper = (bounds or {})[column.name]
                 column = replace(column, kind="numeric", bounds=(lower, upper))
             if column.name in (values or {}):
-                listed = tuple((values or {})[column.name])
-                column = replace(column, kind="categorical", values=listed)
+                listed_values = tuple((values or {})[column.name])
+                column = replace(column, kind="categorical", values=listed_values)
             columns.append(column)
-        known = draft.classes if classes is None else tuple(classes)
-        draft = replace(draft, columns=tuple(columns), classes=known)
-        if draft.open:
-            raise SchemaError(f"this schema is not finished; fill in: {', '.join(draft.open)}")
-        return Schema([one.feature() for one in columns], draft.target, known or ())
+        known_classes = draft.classes if classes is None else tuple(classes)
+        draft = replace(draft, columns=tuple(columns), classes=known_classes)
+        if draft.open_fields:
+            raise SchemaError(
+                f"this schema is not finished; fill in: {', '.join(draft.open_fields)}"
+            )
+        return Schema(
+            [column.to_feature() for column in columns], draft.target, known_classes or ()
+        )
 
     def to_yaml(self) -> str:
         """Write a commented YAML file, with a placeholder at everything to be filled in."""
-        typed = any(column.type for column in self.columns)
-        head = HEAD.format(
+        has_types = any(column.type for column in self.columns)
+        yaml_head = YAML_HEAD.format(
             source=self.source,
-            types="and types of columns " if typed else "of columns ",
-            mark=MARK,
-            target=_scalar(self.target or MARK),
-            classes=_listed(self.classes),
+            types="and types of columns " if has_types else "of columns ",
+            mark=FILL_IN_MARK,
+            target=_format_scalar(self.target or FILL_IN_MARK),
+            classes=_format_list(self.classes),
         )
-        return head + "".join(column.to_yaml() for column in self.columns)
+        return yaml_head + "".join(column.to_yaml() for column in self.columns)
 
 
-def header(path: str) -> list[str]:
+def read_header(path: str) -> list[str]:
     """Read the column names in the first line of a CSV file, and nothing after it.
 
     Parameters
@@ -307,19 +332,21 @@ def header(path: str) -> list[str]:
     path : str
     """
     try:
-        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb", 0) as file:
-            line = bytearray()
-            while line.count(b'"') % 2 or not line.endswith(b"\n"):  # a name may hold a line break
-                more = file.read(1)
-                if not more or len(line) > LONGEST_HEADER:
+        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb", 0) as csv_file:
+            first_line = bytearray()
+            while first_line.count(b'"') % 2 or not first_line.endswith(
+                b"\n"
+            ):  # a name may hold a line break
+                next_byte = csv_file.read(1)
+                if not next_byte or len(first_line) > MAX_HEADER_BYTES:
                     break
-                line += more
-        text = line.decode("utf-8-sig").strip("\r\n")
+                first_line += next_byte
+        header_text = first_line.decode("utf-8-sig").strip("\r\n")
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: its header cannot be read as UTF-8: {error}") from None
-    bare = re.sub(r'"[^"]*"', "", text)
-    separator = max("\t;|,", key=bare.count)
-    names = next(csv.reader(io.StringIO(text), delimiter=separator), [])
+    unquoted_text = re.sub(r'"[^"]*"', "", header_text)
+    separator = max("\t;|,", key=unquoted_text.count)
+    names = next(csv.reader(io.StringIO(header_text), delimiter=separator), [])
     if not any(name.strip() for name in names):
         raise FormatError(f"{path}: its first line is empty; it must hold the names of the columns")
     if all(re.fullmatch(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", name, re.I) for name in names):
@@ -330,7 +357,7 @@ def header(path: str) -> list[str]:
     return [name.strip() for name in names]
 
 
-def _types(frame: Any) -> dict[str, Any]:
+def _get_column_types(frame: Any) -> dict[str, Any]:
     """Return names and types of the columns of a frame, without reading values."""
     dtype: Any = getattr(frame, "dtype", None)
     if getattr(dtype, "names", None):  # structured NumPy array
@@ -348,32 +375,32 @@ def _types(frame: Any) -> dict[str, Any]:
     )
 
 
-def _categories(type_: Any) -> list[Any] | None:
-    found = getattr(type_, "categories", None)  # pandas and polars
-    return None if found is None else list(found)
+def _list_categories(type_: Any) -> list[Any] | None:
+    categories = getattr(type_, "categories", None)  # pandas and polars
+    return None if categories is None else list(categories)
 
 
-def _scalar(value: Any) -> str:
+def _format_scalar(value: Any) -> str:
     """Format a word or number so that YAML reads it back."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z_][\w.-]*( [\w.-]+)*", value)
-    if plain and value.lower() not in ("true", "false", "null", "inf", "nan"):
+    is_plain_text = isinstance(value, str) and re.fullmatch(r"[A-Za-z_][\w.-]*( [\w.-]+)*", value)
+    if is_plain_text and value.lower() not in ("true", "false", "null", "inf", "nan"):
         return str(value)
     return json.dumps(value, ensure_ascii=False)
 
 
-def _listed(values: Sequence[Any] | None) -> str:
-    listed = (MARK,) if values is None else values
-    return f"[{', '.join(_scalar(value) for value in listed)}]"
+def _format_list(values: Sequence[Any] | None) -> str:
+    shown_values = (FILL_IN_MARK,) if values is None else values
+    return f"[{', '.join(_format_scalar(value) for value in shown_values)}]"
 
 
-def finished(whole: dict[str, Any]) -> dict[str, Any]:
+def require_finished(document: dict[str, Any]) -> dict[str, Any]:
     """Require that a draft is completed; drops placeholders that its kinds do not use.
 
     Parameters
     ----------
-    whole : dict
+    document : dict
         As read from the file.
 
     Raises
@@ -381,25 +408,32 @@ def finished(whole: dict[str, Any]) -> dict[str, Any]:
     SchemaError
         If something is left to fill in; names all of it.
     """
-    places = [name for name in ("target", "classes") if _marked(whole.get(name))]
-    kept: list[Any] = []
-    entries = whole.get("features")
-    for one in entries if isinstance(entries, list) else []:
-        if not isinstance(one, dict):
-            kept.append(one)
+    open_places = [name for name in ("target", "classes") if _has_mark(document.get(name))]
+    checked_entries: list[Any] = []
+    entries = document.get("features")
+    for entry in entries if isinstance(entries, list) else []:
+        if not isinstance(entry, dict):
+            checked_entries.append(entry)
             continue
-        if one.get("name") == whole.get("target") and any(map(_marked, one.values())):
+        if entry.get("name") == document.get("target") and any(map(_has_mark, entry.values())):
             continue  # the target, which was listed before anybody had named it
-        foreign = {"numeric": ("values",), "categorical": ("lower", "upper")}
-        drop = foreign.get(str(one.get("kind")), ())
-        one = {key: value for key, value in one.items() if not (key in drop and _marked(value))}
-        left = [key for key, value in one.items() if _marked(value)]
-        places += [f"{one.get('name')}: {key}" for key in (["kind"] if "kind" in left else left)]
-        kept.append(one)
-    if places:
-        raise SchemaError(f"this schema is not finished; fill in: {', '.join(places)}")
-    return {**whole, "features": kept} if isinstance(entries, list) else whole
+        foreign_keys = {"numeric": ("values",), "categorical": ("lower", "upper")}
+        dropped_keys = foreign_keys.get(str(entry.get("kind")), ())
+        entry = {
+            key: value
+            for key, value in entry.items()
+            if not (key in dropped_keys and _has_mark(value))
+        }
+        marked_keys = [key for key, value in entry.items() if _has_mark(value)]
+        open_places += [
+            f"{entry.get('name')}: {key}"
+            for key in (["kind"] if "kind" in marked_keys else marked_keys)
+        ]
+        checked_entries.append(entry)
+    if open_places:
+        raise SchemaError(f"this schema is not finished; fill in: {', '.join(open_places)}")
+    return {**document, "features": checked_entries} if isinstance(entries, list) else document
 
 
-def _marked(value: Any) -> bool:
-    return value == MARK or (isinstance(value, list) and MARK in value)
+def _has_mark(value: Any) -> bool:
+    return value == FILL_IN_MARK or (isinstance(value, list) and FILL_IN_MARK in value)

@@ -39,7 +39,7 @@ __all__ = [
     "PrivacyWarning",
     "RefusedError",
     "SchemaError",
-    "about",
+    "error_context",
 ]
 
 
@@ -89,7 +89,7 @@ class PrivacyWarning(UserWarning):
 
 
 @contextmanager
-def about(path: str | Path) -> Iterator[None]:
+def error_context(path: str | Path) -> Iterator[None]:
     """Prefix errors that are raised in this block with the name of the file."""
     try:
         yield

@@ -31,24 +31,25 @@ from typing import Any
 
 from discreet.documents import (
     Body,
-    dump,
-    load,
-    private_folder,
+    dump_document,
+    load_document,
+    make_private_folder,
     read_text,
     remove_drafts,
     write_atomic,
 )
-from discreet.errors import FormatError, PrivacyError, about
-from discreet.locks import locked
-from discreet.losses import as_written
-from discreet.privacy import Account, Guarantee, rounded_up
+from discreet.errors import FormatError, PrivacyError, error_context
+from discreet.locks import hold_lock
+from discreet.losses import to_shortest_float
+from discreet.privacy import Account, Guarantee, format_rounded_up
 
-__all__ = ["Entry", "Ledger", "MemoryLedger", "Spending", "without_credentials"]
+__all__ = ["Ledger", "LedgerEntry", "LedgerState", "MemoryLedger", "remove_credentials"]
 
-KIND, VERSION = "ledger", 1
+DOCUMENT_KIND = "ledger"
+VERSION = 1
 
 
-class Entry(Body):
+class LedgerEntry(Body):
     """One training, round or collection that was charged.
 
     Parameters
@@ -76,48 +77,54 @@ class Entry(Body):
 class LedgerBody(Body):
     epsilon: float
     delta: float = 0.0
-    entries: list[Entry] = []
+    entries: list[LedgerEntry] = []
 
 
 @dataclass(frozen=True)
-class Spending:
+class LedgerState:
     """The state of a ledger: totals, and what was spent.
 
     Parameters
     ----------
     epsilon, delta : float
         What may be spent in total.
-    entries : tuple of Entry
+    entries : tuple of LedgerEntry
     """
 
     epsilon: float
     delta: float
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
 
     @property
-    def left(self) -> tuple[Fraction, Fraction]:
+    def remaining(self) -> tuple[Fraction, Fraction]:
         """Epsilon and delta that may still be spent; nothing after an infinite epsilon."""
         if any(math.isinf(entry.epsilon) for entry in self.entries):
             return Fraction(0), Fraction(0)
         return (
-            _decimal(self.epsilon) - sum((_decimal(e.epsilon) for e in self.entries), Fraction(0)),
-            _decimal(self.delta) - sum((_decimal(e.delta) for e in self.entries), Fraction(0)),
+            _to_decimal_fraction(self.epsilon)
+            - sum((_to_decimal_fraction(entry.epsilon) for entry in self.entries), Fraction(0)),
+            _to_decimal_fraction(self.delta)
+            - sum((_to_decimal_fraction(entry.delta) for entry in self.entries), Fraction(0)),
         )
 
     @property
     def spent(self) -> tuple[float, float]:
         """Epsilon and delta of all entries."""
-        delta = sum((_decimal(one.delta) for one in self.entries), Fraction(0))
-        if any(math.isinf(one.epsilon) for one in self.entries):
-            return math.inf, float(delta)
-        return float(sum((_decimal(e.epsilon) for e in self.entries), Fraction(0))), float(delta)
+        total_delta = sum(
+            (_to_decimal_fraction(entry.delta) for entry in self.entries), Fraction(0)
+        )
+        if any(math.isinf(entry.epsilon) for entry in self.entries):
+            return math.inf, float(total_delta)
+        return float(
+            sum((_to_decimal_fraction(entry.epsilon) for entry in self.entries), Fraction(0))
+        ), float(total_delta)
 
-    def account(self, where: str) -> Account:
+    def make_account(self, ledger_name: str) -> Account:
         """The state in a line, for a promise that was just paid for."""
-        return Account(where, len(self.entries), *self.spent, (self.epsilon, self.delta))
+        return Account(ledger_name, len(self.entries), *self.spent, (self.epsilon, self.delta))
 
     @property
-    def broken(self) -> tuple[str, ...]:
+    def void_reasons(self) -> tuple[str, ...]:
         """Why the total no longer limits what was released; empty if the ledger is intact."""
         return tuple(dict.fromkeys(reason for entry in self.entries for reason in entry.void))
 
@@ -135,7 +142,8 @@ class Ledger:
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.create(folder.name + "/ledger.json", epsilon=1.0)
-    >>> float(ledger.charge(Guarantee(0.75), "first training", who="clinic.csv").left[0])
+    >>> state = ledger.charge(Guarantee(0.75), "first training", data_source="clinic.csv")
+    >>> float(state.remaining[0])
     0.25
     """
 
@@ -157,25 +165,25 @@ class Ledger:
             What may be spent in total.
         """
         ledger = Ledger(path)
-        epsilon, delta = as_written(epsilon), as_written(delta)
-        if fault := _fault(epsilon, delta):
+        epsilon, delta = to_shortest_float(epsilon), to_shortest_float(delta)
+        if fault := _find_amount_fault(epsilon, delta):
             raise PrivacyError(f"the total of a ledger: {fault}")
-        private_folder(ledger.path.parent)
-        with ledger._locked():
+        make_private_folder(ledger.path.parent)
+        with ledger._hold_lock():
             if ledger.path.exists():
-                found = ledger.read()
-                if (found.epsilon, found.delta) != (epsilon, delta):
+                stated = ledger.read()
+                if (stated.epsilon, stated.delta) != (epsilon, delta):
                     raise PrivacyError(
-                        f"{path}: states a total of epsilon {found.epsilon!r} and delta "
-                        f"{found.delta!r}, not {epsilon!r} and {delta!r}; the total of a ledger "
+                        f"{path}: states a total of epsilon {stated.epsilon!r} and delta "
+                        f"{stated.delta!r}, not {epsilon!r} and {delta!r}; the total of a ledger "
                         "cannot be changed: leave it out, or write what the ledger states"
                     )
             else:
-                ledger._write(Spending(epsilon, delta))
+                ledger._write_state(LedgerState(epsilon, delta))
         return ledger
 
     @classmethod
-    def of(cls, value: Any) -> Ledger:
+    def coerce(cls, value: Any) -> Ledger:
         """Return a ledger from a ledger or its path.
 
         Parameters
@@ -193,119 +201,136 @@ class Ledger:
             return Ledger(value)
         raise TypeError(f"a ledger or the path of one is needed, not {type(value).__name__}")
 
-    def read(self) -> Spending:
+    def read(self) -> LedgerState:
         """Read the state on disk; a damaged file is refused, never repaired."""
         if not self.path.exists():
             raise FormatError(
                 f"{self.path}: there is no such ledger; state a total first, with "
                 "--budget-total or Ledger.create"
             )
-        with about(str(self.path)):
-            body = load(read_text(self.path), KIND, VERSION, LedgerBody)
-        found = Spending(body.epsilon, body.delta, tuple(body.entries))
-        faults = [_fault(body.epsilon, body.delta)]
-        faults += [_fault(e.epsilon, e.delta, endless=bool(e.void)) for e in body.entries]
-        if not any(faults) and min(found.left) < 0:
+        with error_context(str(self.path)):
+            body = load_document(read_text(self.path), DOCUMENT_KIND, VERSION, LedgerBody)
+        state = LedgerState(body.epsilon, body.delta, tuple(body.entries))
+        faults = [_find_amount_fault(body.epsilon, body.delta)]
+        faults += [
+            _find_amount_fault(entry.epsilon, entry.delta, allow_infinite=bool(entry.void))
+            for entry in body.entries
+        ]
+        if not any(faults) and min(state.remaining) < 0:
             faults.append("more was spent than the total")
         for fault in filter(None, faults):
             raise FormatError(f"{self.path}: this ledger was tampered with: {fault}")
-        return found
+        return state
 
     def charge(
         self,
-        promise: Guarantee,
-        what: str,
+        guarantee: Guarantee,
+        purpose: str,
         *,
-        who: str = "",
+        data_source: str = "",
         void: bool = False,
         once: bool = False,
-    ) -> Spending:
+    ) -> LedgerState:
         """Charge a guarantee, or refuse it; returns the new state.
 
         Parameters
         ----------
-        promise : Guarantee
+        guarantee : Guarantee
             What is about to be promised. Its epsilon and delta are charged.
-        what : str
+        purpose : str
             What is charged, for readers of the ledger.
-        who : str, optional
+        data_source : str, optional
             Whose data: a file, a table, a collection. Credentials in an address are left out.
         void : bool, default False
             Record even a void guarantee, and mark the ledger as broken.
         once : bool, default False
-            Whether ``what`` names something unique, such as a round: a retry is not paid again.
+            Whether ``purpose`` names something unique, such as a round: a retry is not paid again.
 
         Raises
         ------
         PrivacyError
             If the promise is void, or costs more than is left.
         """
-        with self._locked():
-            before = self.read()
-            if self._paid(promise, what, before, void=void, once=once):
-                return before
-            entry = Entry(
+        with self._hold_lock():
+            state_before = self.read()
+            if self._is_already_paid(guarantee, purpose, state_before, void=void, once=once):
+                return state_before
+            entry = LedgerEntry(
                 when=datetime.now(UTC).isoformat(timespec="seconds"),
-                what=what,
-                who=without_credentials(who),
-                epsilon=promise.epsilon,
-                delta=promise.delta,
-                void=list(promise.broken),
+                what=purpose,
+                who=remove_credentials(data_source),
+                epsilon=guarantee.epsilon,
+                delta=guarantee.delta,
+                void=list(guarantee.void_reasons),
             )
-            after = Spending(before.epsilon, before.delta, (*before.entries, entry))
-            self._write(after)
-            return after
+            state_after = LedgerState(
+                state_before.epsilon, state_before.delta, (*state_before.entries, entry)
+            )
+            self._write_state(state_after)
+            return state_after
 
-    def require(self, promise: Guarantee, what: str) -> None:
+    def require_affordable(self, guarantee: Guarantee, purpose: str) -> None:
         """Raise if :meth:`charge` would refuse this guarantee, without charging it.
 
         Parameters
         ----------
-        promise : Guarantee
+        guarantee : Guarantee
             What is to be promised later.
-        what : str
+        purpose : str
             What it is for; what is paid already needs nothing more.
         """
-        self._paid(promise, what, self.read(), void=False, once=True)
+        self._is_already_paid(guarantee, purpose, self.read(), void=False, once=True)
 
-    def _paid(
-        self, promise: Guarantee, what: str, before: Spending, *, void: bool, once: bool
+    def _is_already_paid(
+        self,
+        guarantee: Guarantee,
+        purpose: str,
+        state_before: LedgerState,
+        *,
+        void: bool,
+        once: bool,
     ) -> bool:
         """True if this was already charged; raises if the budget does not suffice."""
-        if promise.broken and not void:
+        if guarantee.void_reasons and not void:
             raise PrivacyError(
                 f"{self.path.name}: a void guarantee cannot be charged "
-                f"({'; '.join(promise.broken)}); nothing was paid or drawn. Mend that, or record "
-                "it as void (discreet train --void, or void=True), which breaks the ledger"
+                f"({'; '.join(guarantee.void_reasons)}); nothing was paid or drawn. Mend that, or "
+                "record it as void (discreet train --void, or void=True), which breaks the ledger"
             )
-        if fault := _fault(promise.epsilon, promise.delta, endless=void):
+        if fault := _find_amount_fault(guarantee.epsilon, guarantee.delta, allow_infinite=void):
             raise PrivacyError(f"{self.path.name}: {fault}")
-        if once and any(entry.what == what for entry in before.entries):
+        if once and any(entry.what == purpose for entry in state_before.entries):
             return True
-        left = before.left
-        enough = left[0] > 0 if math.isinf(promise.epsilon) else _within(promise, left)
-        if not enough:
-            asked = f"epsilon {rounded_up(promise.epsilon)} and delta {promise.delta:g}"
-            total = f"{rounded_up(before.epsilon)} and {before.delta:g}"
+        remaining = state_before.remaining
+        is_affordable = (
+            remaining[0] > 0
+            if math.isinf(guarantee.epsilon)
+            else _is_affordable(guarantee, remaining)
+        )
+        if not is_affordable:
+            asked_text = (
+                f"epsilon {format_rounded_up(guarantee.epsilon)} and delta {guarantee.delta:g}"
+            )
+            total_text = f"{format_rounded_up(state_before.epsilon)} and {state_before.delta:g}"
             raise PrivacyError(
-                f"{self.path.name}: {asked} were asked for, {float(left[0]):g} and "
-                f"{float(left[1]):g} of {total} are left; nothing was paid or drawn"
+                f"{self.path.name}: {asked_text} were asked for, {float(remaining[0]):g} and "
+                f"{float(remaining[1]):g} of {total_text} are left; nothing was paid or drawn"
             )
         return False
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with locked(f"{self.path}.lock"):
+    def _hold_lock(self) -> Iterator[None]:
+        with hold_lock(f"{self.path}.lock"):
             remove_drafts(self.path)  # only the lock holder writes: drafts are of killed writers
             yield
 
-    def _write(self, spending: Spending) -> None:
+    def _write_state(self, state: LedgerState) -> None:
         body = {
-            "epsilon": spending.epsilon,
-            "delta": spending.delta,
-            "entries": [entry.model_dump() for entry in spending.entries],
+            "epsilon": state.epsilon,
+            "delta": state.delta,
+            "entries": [entry.model_dump() for entry in state.entries],
         }
-        write_atomic(self.path, dump(KIND, VERSION, body), private=True)
+        write_atomic(self.path, dump_document(DOCUMENT_KIND, VERSION, body), private=True)
 
 
 class MemoryLedger(Ledger):
@@ -331,7 +356,7 @@ class MemoryLedger(Ledger):
 
     def __init__(self, epsilon: float, delta: float = 0.0) -> None:
         folder = tempfile.mkdtemp(prefix="discreet-")  # 0700
-        atexit.register(_removed, folder, os.getpid())
+        atexit.register(_remove_folder, folder, os.getpid())
         super().__init__(Path(folder) / "MemoryLedger")
         Ledger.create(self.path, epsilon, delta)
 
@@ -340,23 +365,23 @@ class MemoryLedger(Ledger):
 
     def __repr__(self) -> str:
         try:
-            return f"MemoryLedger({_left(self.read())})"
+            return f"MemoryLedger({_format_remaining(self.read())})"
         except FormatError:
             return "MemoryLedger(of a process that has ended)"
 
 
-def _removed(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # not at the end of a process that was forked
+def _remove_folder(folder: str, owner_pid: int) -> None:
+    if os.getpid() == owner_pid:  # not at the end of a process that was forked
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _left(spending: Spending) -> str:
-    left, total = float(spending.left[0]), rounded_up(spending.epsilon)
-    delta = f", delta {float(spending.left[1]):g} of {spending.delta:g}" if spending.delta else ""
-    return f"epsilon {left:g} of {total}{delta} left"
+def _format_remaining(state: LedgerState) -> str:
+    remaining_amount, total_text = float(state.remaining[0]), format_rounded_up(state.epsilon)
+    delta_text = f", delta {float(state.remaining[1]):g} of {state.delta:g}" if state.delta else ""
+    return f"epsilon {remaining_amount:g} of {total_text}{delta_text} left"
 
 
-def without_credentials(source: str) -> str:
+def remove_credentials(source: str) -> str:
     """Remove user, password and parameters from the address of a data source.
 
     Parameters
@@ -366,29 +391,32 @@ def without_credentials(source: str) -> str:
 
     Examples
     --------
-    >>> without_credentials("postgres://ann:p@ss/word@host:5432/db?password=x#people")
+    >>> remove_credentials("postgres://ann:p@ss/word@host:5432/db?password=x#people")
     'postgres://host:5432/db'
-    >>> without_credentials("data/people.csv")
+    >>> remove_credentials("data/people.csv")
     'data/people.csv'
     """
-    scheme, found, rest = source.partition("://")
-    if not found:
+    scheme, separator, address_rest = source.partition("://")
+    if not separator:
         return re.sub(r"(?i)\b(password|token|secret)\s*=\s*\S+", r"\1=…", source)
-    place = rest.rpartition("@")[2]  # a password may hold any other sign
-    return f"{scheme}://{re.split('[?#;]', place)[0]}"
+    server_address = address_rest.rpartition("@")[2]  # a password may hold any other sign
+    return f"{scheme}://{re.split('[?#;]', server_address)[0]}"
 
 
-def _within(promise: Guarantee, left: tuple[Fraction, Fraction]) -> bool:
-    return _decimal(promise.epsilon) <= left[0] and _decimal(promise.delta) <= left[1]
+def _is_affordable(guarantee: Guarantee, remaining: tuple[Fraction, Fraction]) -> bool:
+    return (
+        _to_decimal_fraction(guarantee.epsilon) <= remaining[0]
+        and _to_decimal_fraction(guarantee.delta) <= remaining[1]
+    )
 
 
-def _decimal(number: float) -> Fraction:
+def _to_decimal_fraction(number: float) -> Fraction:
     return Fraction(repr(float(number)))
 
 
-def _fault(epsilon: float, delta: float, *, endless: bool = False) -> str:
+def _find_amount_fault(epsilon: float, delta: float, *, allow_infinite: bool = False) -> str:
     """Describe what is wrong with an amount; empty if nothing is."""
-    if not (0 < epsilon < math.inf or (endless and epsilon == math.inf)):
+    if not (0 < epsilon < math.inf or (allow_infinite and epsilon == math.inf)):
         return f"epsilon is {epsilon!r}; a ledger holds positive, finite numbers"
     if not 0 <= delta < 1:
         return f"delta is {delta!r}; it must be at least 0 and below 1"

@@ -23,18 +23,18 @@ try:
 except ImportError:  # everything else
     msvcrt = None
 
-__all__ = ["locked"]
+__all__ = ["hold_lock"]
 
 
 @contextmanager
-def locked(path: str | Path, busy: str = "") -> Iterator[None]:
+def hold_lock(path: str | Path, busy_message: str = "") -> Iterator[None]:
     """Hold an exclusive lock on a file or folder; released at the end, also of a killed process.
 
     Parameters
     ----------
     path : path
         A folder that exists, or a file, which is created if it is missing.
-    busy : str, optional
+    busy_message : str, optional
         Error message if another process holds the lock; if empty, wait for the lock.
     """
     if fcntl is None and msvcrt is None:
@@ -43,17 +43,17 @@ def locked(path: str | Path, busy: str = "") -> Iterator[None]:
             "processes could spend the same privacy twice, so nothing is done"
         )
     try:
-        file = _opened(Path(path))
+        lock_file = _open_lock_file(Path(path))
     except OSError as error:
         raise FormatError(f"{path}: cannot be opened: {error.strerror}") from None
     try:
-        _take(path, file, busy)
+        _take_lock(path, lock_file, busy_message)
         yield
     finally:
-        os.close(file)  # gives the lock back, as the end of a process does
+        os.close(lock_file)  # gives the lock back, as the end of a process does
 
 
-def _opened(path: Path) -> int:
+def _open_lock_file(path: Path) -> int:
     """Open the file to lock; for a folder on Windows, which cannot open it, a file inside."""
     if not path.is_dir():
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -62,27 +62,27 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_RDONLY)
 
 
-def _take(path: str | Path, file: int, busy: str) -> None:
+def _take_lock(path: str | Path, lock_file: int, busy_message: str) -> None:
     """Wait for the lock, or raise if another process holds it and a message was given."""
     try:
-        while not _held(file, wait=not busy):
-            if busy:
-                raise FormatError(f"{path}: {busy}")
+        while not _try_lock(lock_file, wait=not busy_message):
+            if busy_message:
+                raise FormatError(f"{path}: {busy_message}")
             time.sleep(0.02)  # msvcrt cannot wait for as long as it takes
     except OSError as error:
         raise FormatError(f"{path}: cannot be locked: {error.strerror}") from None
 
 
-def _held(file: int, *, wait: bool) -> bool:
+def _try_lock(lock_file: int, *, wait: bool) -> bool:
     """Try to lock an open file; False if another process holds the lock."""
     if fcntl is not None:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(lock_file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             return False
         return True
     try:
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # one byte: it need not exist
+        msvcrt.locking(lock_file, msvcrt.LK_NBLCK, 1)  # one byte: it need not exist
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EDEADLK):
             raise

@@ -15,44 +15,44 @@ from typing import Any
 from discreet.errors import PrivacyError
 
 __all__ = [
-    "as_written",
-    "epsilon_of_channel",
-    "epsilon_of_rho",
-    "exp_above",
-    "exp_below",
-    "log",
-    "log_above",
-    "total_above",
+    "compute_channel_epsilon",
+    "convert_rho_to_epsilon",
+    "exp_rounded_down",
+    "exp_rounded_up",
+    "log_rounded_up",
+    "log_to_nearest",
+    "sum_rounded_up",
+    "to_shortest_float",
 ]
 
-PRECISE = decimal.Context(prec=80, Emin=-(10**6), Emax=10**6)
+PRECISE_CONTEXT = decimal.Context(prec=80, Emin=-(10**6), Emax=10**6)
 
 
-def exp_below(exponent: Fraction) -> Fraction:
+def exp_rounded_down(exponent: Fraction) -> Fraction:
     """Return a rational just below exp(exponent), correct to 60 digits.
 
     Parameters
     ----------
     exponent : Fraction
     """
-    number = PRECISE.divide(
+    decimal_exponent = PRECISE_CONTEXT.divide(
         decimal.Decimal(exponent.numerator), decimal.Decimal(exponent.denominator)
     )
     # decimal rounds division and exp correctly to 80 digits, and |exponent| is at most 64
-    return Fraction(PRECISE.exp(number)) * (1 - Fraction(1, 10**60))
+    return Fraction(PRECISE_CONTEXT.exp(decimal_exponent)) * (1 - Fraction(1, 10**60))
 
 
-def exp_above(exponent: Fraction) -> Fraction:
+def exp_rounded_up(exponent: Fraction) -> Fraction:
     """Return a rational just above exp(exponent), correct to 60 digits.
 
     Parameters
     ----------
     exponent : Fraction
     """
-    return 1 / exp_below(-exponent)
+    return 1 / exp_rounded_down(-exponent)
 
 
-def log(ratio: Fraction) -> float:
+def log_to_nearest(ratio: Fraction) -> float:
     """Return the float nearest to ln(ratio).
 
     Parameters
@@ -60,11 +60,11 @@ def log(ratio: Fraction) -> float:
     ratio : Fraction
         Above 0.
     """
-    parts = decimal.Decimal(ratio.numerator), decimal.Decimal(ratio.denominator)
-    return float(PRECISE.ln(PRECISE.divide(*parts)))
+    decimal_parts = decimal.Decimal(ratio.numerator), decimal.Decimal(ratio.denominator)
+    return float(PRECISE_CONTEXT.ln(PRECISE_CONTEXT.divide(*decimal_parts)))
 
 
-def log_above(ratio: Fraction) -> float:
+def log_rounded_up(ratio: Fraction) -> float:
     """Return the least float that is not below ln(ratio).
 
     Parameters
@@ -74,13 +74,13 @@ def log_above(ratio: Fraction) -> float:
     """
     if ratio == 1:
         return 0.0
-    found = log(ratio)
-    while exp_below(Fraction(found)) < ratio:
-        found = math.nextafter(found, math.inf)
-    return found
+    rounded_log = log_to_nearest(ratio)
+    while exp_rounded_down(Fraction(rounded_log)) < ratio:
+        rounded_log = math.nextafter(rounded_log, math.inf)
+    return rounded_log
 
 
-def epsilon_of_rho(rho: float, delta: float) -> float:
+def convert_rho_to_epsilon(rho: float, delta: float) -> float:
     """Convert rho-zCDP to epsilon: rho + 2 sqrt(rho ln(1/delta)); Bun, Steinke 2016, prop. 1.3.
 
     Parameters
@@ -92,7 +92,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
-def epsilon_of_channel(channel: Iterable[Sequence[Any]]) -> float:
+def compute_channel_epsilon(channel: Iterable[Sequence[Any]]) -> float:
     """Compute the exact local epsilon of a finite channel: the largest log-ratio per output.
 
     Parameters
@@ -106,28 +106,33 @@ def epsilon_of_channel(channel: Iterable[Sequence[Any]]) -> float:
         ``math.inf`` when some output is possible for one input and impossible for another. Else the
         least float that is not below the logarithm.
     """
-    rows = [list(row) for row in channel]
-    if not rows or any(len(row) != len(rows[0]) for row in rows):
+    channel_rows = [list(row) for row in channel]
+    if not channel_rows or any(len(row) != len(channel_rows[0]) for row in channel_rows):
         raise PrivacyError("a channel needs one row per input, all of the same length")
-    if any(sum(row) != sum(rows[0]) and abs(sum(row) - sum(rows[0])) > 1e-9 for row in rows):
+    if any(
+        sum(row) != sum(channel_rows[0]) and abs(sum(row) - sum(channel_rows[0])) > 1e-9
+        for row in channel_rows
+    ):
         raise PrivacyError("the rows of a channel must have the same sum")
-    worst = Fraction(1)
-    for column in zip(*rows, strict=True):
-        if min(column) < 0:
+    largest_ratio = Fraction(1)
+    for output_column in zip(*channel_rows, strict=True):
+        if min(output_column) < 0:
             raise PrivacyError("a channel has a negative probability")
-        if max(column) == 0:
+        if max(output_column) == 0:
             continue
-        if min(column) == 0:
+        if min(output_column) == 0:
             return math.inf
-        worst = max(worst, _fraction(max(column)) / _fraction(min(column)))
-    return log_above(worst)
+        largest_ratio = max(
+            largest_ratio, _to_fraction(max(output_column)) / _to_fraction(min(output_column))
+        )
+    return log_rounded_up(largest_ratio)
 
 
-def _fraction(number: Any) -> Fraction:
+def _to_fraction(number: Any) -> Fraction:
     return Fraction(number if isinstance(number, Rational) else float(number))
 
 
-def as_written(number: Any) -> Any:
+def to_shortest_float(number: Any) -> Any:
     """Convert a real number to the float as it was written: NumPy's float32(0.1) becomes 0.1.
 
     Parameters
@@ -137,19 +142,19 @@ def as_written(number: Any) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> as_written(np.float32(0.1)), as_written(np.int64(2)), as_written("2")
+    >>> to_shortest_float(np.float32(0.1)), to_shortest_float(np.int64(2)), to_shortest_float("2")
     (0.1, 2.0, '2')
     """
     if not isinstance(number, Real) or isinstance(number, bool):
         return number
-    exact = isinstance(number, float) or not hasattr(number, "dtype")
+    is_exact = isinstance(number, float) or not hasattr(number, "dtype")
     try:
-        return float(number) if exact else float(str(number))
+        return float(number) if is_exact else float(str(number))
     except OverflowError:  # 10**400 is beyond floats, and not infinity either
         return number
 
 
-def total_above(losses: Iterable[float]) -> float:
+def sum_rounded_up(losses: Iterable[float]) -> float:
     """Return the least float that is not below the sum of the losses.
 
     Parameters
@@ -158,11 +163,11 @@ def total_above(losses: Iterable[float]) -> float:
 
     Examples
     --------
-    >>> total_above([0.1, 0.2]), total_above([1.0, math.inf])
+    >>> sum_rounded_up([0.1, 0.2]), sum_rounded_up([1.0, math.inf])
     (0.30000000000000004, inf)
     """
-    given = list(losses)
-    found = math.fsum(given)
-    if math.isfinite(found) and Fraction(found) < sum(map(Fraction, given)):
-        return math.nextafter(found, math.inf)
-    return found
+    listed_losses = list(losses)
+    rounded_sum = math.fsum(listed_losses)
+    if math.isfinite(rounded_sum) and Fraction(rounded_sum) < sum(map(Fraction, listed_losses)):
+        return math.nextafter(rounded_sum, math.inf)
+    return rounded_sum

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from discreet.documents import Body
 from discreet.errors import PrivacyError
-from discreet.losses import as_written, epsilon_of_rho
+from discreet.losses import convert_rho_to_epsilon, to_shortest_float
 
 if TYPE_CHECKING:
     from discreet.schema import Schema
@@ -21,19 +21,19 @@ __all__ = [
     "Account",
     "Charge",
     "Guarantee",
-    "odds_factor",
-    "odds_sentence",
-    "rounded_up",
+    "format_odds_factor",
+    "format_odds_sentence",
+    "format_rounded_up",
 ]
 
 Neighbours = Literal["add-remove", "replace"]
 Trust = Literal["none", "central", "local", "survey", "federated"]
 
-SEEDED = "a seeded source drew the noise, so that whoever knows the seed can subtract it"
-REHEARSED = "this was rehearsed on one machine, which saw every table"
-INFERRED = "bounds, categories and classes were taken from the data and are not protected"
+SEEDED_REASON = "a seeded source drew the noise, so that whoever knows the seed can subtract it"
+REHEARSED_REASON = "this was rehearsed on one machine, which saw every table"
+INFERRED_REASON = "bounds, categories and classes were taken from the data and are not protected"
 
-_RELATION = {
+_CHANGE_TEMPLATES = {
     "add-remove": "adding or removing {unit}",
     "replace": "replacing {unit} by any other",
 }
@@ -85,15 +85,20 @@ class Account:
     limit: tuple[float, float]
 
     def __str__(self) -> str:
-        one = self.releases == 1
-        spent = f"{self.releases} release{'s' * (not one)} cost{'s' * one} {self._amount()}"
-        spent += f", of {rounded_up(self.limit[0])}"
-        spent += f" and {rounded_up(self.limit[1])}" if self.limit[1] else ""
-        return f"{spent} ({self.where})"
+        is_single = self.releases == 1
+        spent_text = (
+            f"{self.releases} release{'s' * (not is_single)} cost{'s' * is_single} "
+            f"{self._format_amount()}"
+        )
+        spent_text += f", of {format_rounded_up(self.limit[0])}"
+        spent_text += f" and {format_rounded_up(self.limit[1])}" if self.limit[1] else ""
+        return f"{spent_text} ({self.where})"
 
-    def _amount(self) -> str:
-        delta = f" and delta {rounded_up(self.delta)}" if self.delta else ""
-        return f"epsilon {rounded_up(self.epsilon)}{delta}" + " together" * (self.releases > 1)
+    def _format_amount(self) -> str:
+        delta_text = f" and delta {format_rounded_up(self.delta)}" if self.delta else ""
+        return f"epsilon {format_rounded_up(self.epsilon)}{delta_text}" + " together" * (
+            self.releases > 1
+        )
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,7 @@ class Guarantee:
     --------
     >>> first = Guarantee(0.5, trust="central")
     >>> second = Guarantee(0.25, trust="central")
-    >>> first.then(second).epsilon, first.beside(second).epsilon
+    >>> first.compose_sequential(second).epsilon, first.compose_parallel(second).epsilon
     (0.75, 0.5)
     """
 
@@ -155,15 +160,17 @@ class Guarantee:
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):
             if type(value := getattr(self, name)) is not float:
-                object.__setattr__(self, name, as_written(value))
+                object.__setattr__(self, name, to_shortest_float(value))
         if not isinstance(self.epsilon, float) or not self.epsilon >= 0:
             raise PrivacyError(f"epsilon is {self.epsilon!r}; it must be a number of at least 0")
         if not isinstance(self.delta, float) or not 0 <= self.delta < 1:
             raise PrivacyError(f"delta is {self.delta!r}; it must be at least 0 and below 1")
         if self.neighbours not in get_args(Neighbours):
-            raise PrivacyError(f"neighbours={self.neighbours!r}; write one of {_names(Neighbours)}")
+            raise PrivacyError(
+                f"neighbours={self.neighbours!r}; write one of {_format_choices(Neighbours)}"
+            )
         if self.trust not in get_args(Trust):
-            raise PrivacyError(f"trust={self.trust!r}; write one of {_names(Trust)}")
+            raise PrivacyError(f"trust={self.trust!r}; write one of {_format_choices(Trust)}")
         if self.rho is not None and not self.rho >= 0:
             raise PrivacyError(f"rho is {self.rho!r}; it must be at least 0")
         if self.unshuffled is not None and not self.unshuffled >= self.epsilon:
@@ -173,38 +180,38 @@ class Guarantee:
             )
 
     @classmethod
-    def nothing(cls) -> Guarantee:
+    def make_unprotected(cls) -> Guarantee:
         """Make the guarantee of a model trained on raw data: none."""
         return cls(math.inf, trust="none", against="nobody")
 
     @property
-    def private(self) -> bool:
+    def is_private(self) -> bool:
         """Whether the guarantee holds: it is not void, not simulated, and epsilon is finite."""
-        return not self.broken
+        return not self.void_reasons
 
     @property
-    def alone(self) -> float:
+    def unshuffled_epsilon(self) -> float:
         """The epsilon of one person's reports without shuffling: what a device has to charge."""
         return self.epsilon if self.unshuffled is None else self.unshuffled
 
     @property
-    def broken(self) -> tuple[str, ...]:
+    def void_reasons(self) -> tuple[str, ...]:
         """Why the guarantee does not hold; empty if it does."""
-        found = [*self.void]
+        reasons = [*self.void]
         if self.simulated:
-            found.append(SEEDED)
-        if math.isinf(self.epsilon) and not found:
-            found.append("epsilon is infinite: there is no noise")
-        return tuple(found)
+            reasons.append(SEEDED_REASON)
+        if math.isinf(self.epsilon) and not reasons:
+            reasons.append("epsilon is infinite: there is no noise")
+        return tuple(reasons)
 
-    def under(
+    def void_if(
         self,
         *,
         schema: Schema | None = None,
         simulated: bool = False,
-        published: str = "",
+        published_reason: str = "",
         rehearsed: bool = False,
-        prepared: str = "",
+        preparation_reason: str = "",
     ) -> Guarantee:
         """Void the guarantee under these circumstances; the only rule in the package that does so.
 
@@ -218,28 +225,31 @@ class Guarantee:
             protects them.
         simulated : bool, default False
             Whether a seeded source drew the noise: who knows the seed can subtract it.
-        published : str, optional
+        published_reason : str, optional
             Why a published method does not satisfy its stated epsilon; epsilon becomes infinite.
         rehearsed : bool, default False
             Whether all parties of a federated round ran on one machine, as a rehearsal.
-        prepared : str, optional
+        preparation_reason : str, optional
             What else was learnt from the rows before noise was added, such as a fitted scaler.
 
         Examples
         --------
-        >>> Guarantee(1.0).under(simulated=True).private
+        >>> Guarantee(1.0).void_if(simulated=True).is_private
         False
         """
         if self.trust == "none":
             return self
-        found = replace(self, simulated=self.simulated or simulated)
-        reasons = (*self.void, *([INFERRED] if schema is not None and schema.inferred else []))
-        reasons = (*reasons, *([REHEARSED] if rehearsed else []))
-        reasons = (*reasons, *([prepared] if prepared else []))
-        if published:
-            reasons = (*reasons, published)
-            found = replace(
-                found,
+        guarantee = replace(self, simulated=self.simulated or simulated)
+        reasons = (
+            *self.void,
+            *([INFERRED_REASON] if schema is not None and schema.inferred else []),
+        )
+        reasons = (*reasons, *([REHEARSED_REASON] if rehearsed else []))
+        reasons = (*reasons, *([preparation_reason] if preparation_reason else []))
+        if published_reason:
+            reasons = (*reasons, published_reason)
+            guarantee = replace(
+                guarantee,
                 epsilon=math.inf,
                 delta=0.0,
                 rho=None,
@@ -247,26 +257,30 @@ class Guarantee:
                 against="nobody",
                 unshuffled=None,
             )
-        return replace(found, void=tuple(dict.fromkeys(reasons)))
+        return replace(guarantee, void=tuple(dict.fromkeys(reasons)))
 
-    def then(self, other: Guarantee) -> Guarantee:
+    def compose_sequential(self, other: Guarantee) -> Guarantee:
         """Sequential composition: the same people took part in both, so the costs add up.
 
         Two pure or approximate guarantees add their epsilons and deltas. Two concentrated ones add
         their rhos as well, and epsilon is the smaller of the sum and the conversion of rho.
         """
-        self._comparable(other)
+        self._require_comparable(other)
         delta = self.delta + other.delta
         epsilon = self.epsilon + other.epsilon
         rho = None
         if self.rho is not None and other.rho is not None:
             rho = self.rho + other.rho
             if delta > 0:
-                epsilon = min(epsilon, epsilon_of_rho(rho, delta))
-        joined = self._joined(other, epsilon, delta, rho, self._charges() + other._charges())
-        return joined._seen_alone(self, other, self.alone + other.alone)
+                epsilon = min(epsilon, convert_rho_to_epsilon(rho, delta))
+        composed = self._compose(
+            other, epsilon, delta, rho, self._list_charges() + other._list_charges()
+        )
+        return composed._with_unshuffled(
+            self, other, self.unshuffled_epsilon + other.unshuffled_epsilon
+        )
 
-    def beside(self, other: Guarantee, *, split_by_data: bool = False) -> Guarantee:
+    def compose_parallel(self, other: Guarantee, *, split_by_data: bool = False) -> Guarantee:
         """Parallel composition: nobody took part in both, so the larger cost counts.
 
         Parameters
@@ -276,23 +290,25 @@ class Guarantee:
             Whether a record's own content (its class, say) decides which part it is in. Then the
             promise must be about add-remove: a replaced record would touch both parts.
         """
-        self._comparable(other)
+        self._require_comparable(other)
         if split_by_data and self.neighbours == "replace":
             raise PrivacyError(
                 "replacing a record may move it from one part to the other, so both parts are "
                 "touched: compose with compose_sequential(), or state the parts as add-remove"
             )
-        worse = max(self, other, key=lambda one: (one.epsilon, one.delta))
+        costlier = max(self, other, key=lambda guarantee: (guarantee.epsilon, guarantee.delta))
         rho = None
         if self.rho is not None and other.rho is not None:
             rho = max(self.rho, other.rho)
         epsilon, delta = max(self.epsilon, other.epsilon), max(self.delta, other.delta)
-        joined = self._joined(other, epsilon, delta, rho, worse._charges())
-        return joined._seen_alone(self, other, max(self.alone, other.alone))
+        composed = self._compose(other, epsilon, delta, rho, costlier._list_charges())
+        return composed._with_unshuffled(
+            self, other, max(self.unshuffled_epsilon, other.unshuffled_epsilon)
+        )
 
-    def _seen_alone(self, one: Guarantee, other: Guarantee, epsilon: float) -> Guarantee:
-        shuffled = one.unshuffled is not None or other.unshuffled is not None
-        return replace(self, unshuffled=epsilon if shuffled else None)
+    def _with_unshuffled(self, first: Guarantee, second: Guarantee, epsilon: float) -> Guarantee:
+        is_shuffled = first.unshuffled is not None or second.unshuffled is not None
+        return replace(self, unshuffled=epsilon if is_shuffled else None)
 
     def as_replace(self) -> Guarantee:
         """The same promise about replacing a record: removing one and adding another.
@@ -315,8 +331,12 @@ class Guarantee:
             neighbours="replace",
             rho=None if self.rho is None else 4 * self.rho,
             charges=tuple(
-                Charge(c.name, 2 * c.epsilon, c.delta * (1 + math.exp(min(self.epsilon, 700.0))))
-                for c in self.charges
+                Charge(
+                    charge.name,
+                    2 * charge.epsilon,
+                    charge.delta * (1 + math.exp(min(self.epsilon, 700.0))),
+                )
+                for charge in self.charges
             ),
         )
 
@@ -333,10 +353,10 @@ class Guarantee:
             "records may be public in it); make the release under add-remove instead"
         )
 
-    def _charges(self) -> tuple[Charge, ...]:
+    def _list_charges(self) -> tuple[Charge, ...]:
         return self.charges or (Charge(self.trust, self.epsilon, self.delta),)
 
-    def _comparable(self, other: Guarantee) -> None:
+    def _require_comparable(self, other: Guarantee) -> None:
         if not isinstance(other, Guarantee):
             raise PrivacyError(f"a Guarantee composes with a Guarantee, not with {other!r}")
         if self.neighbours != other.neighbours:
@@ -345,7 +365,7 @@ class Guarantee:
                 "convert the add-remove one with as_replace() first"
             )
 
-    def _joined(
+    def _compose(
         self,
         other: Guarantee,
         epsilon: float,
@@ -361,24 +381,24 @@ class Guarantee:
             delta=delta,
             rho=rho,
             unshuffled=None,
-            trust=self.trust if self.trust == other.trust else _least(self, other),
-            unit=_both(self.unit, other.unit),
-            against=_both(self.against, other.against),
+            trust=self.trust if self.trust == other.trust else _find_weaker_trust(self, other),
+            unit=_join_texts(self.unit, other.unit),
+            against=_join_texts(self.against, other.against),
             assumptions=tuple(dict.fromkeys((*self.assumptions, *other.assumptions))),
             simulated=self.simulated or other.simulated,
             charges=charges,
             void=tuple(dict.fromkeys((*self.void, *other.void))),
-            account=_later(self.account, other.account),
+            account=_find_later_account(self.account, other.account),
         )
 
     def _repr_html_(self) -> str:
-        from discreet.report.notebook import guarantee_html
+        from discreet.report.notebook import render_guarantee
 
-        return guarantee_html(self)
+        return render_guarantee(self)
 
     def __str__(self) -> str:
         """Describe the guarantee in plain words."""
-        alone = self.account is None or self.account.releases == 1
+        is_only_release = self.account is None or self.account.releases == 1
         if math.isinf(self.epsilon):
             lines = [
                 "No privacy: this was computed from raw data and may reveal anyone in it."
@@ -386,26 +406,26 @@ class Guarantee:
                 else f"No finite epsilon ({self.trust}): what was sent may prove what is true."
             ]
         else:
-            change = _RELATION[self.neighbours].format(unit=self.unit)
+            change_text = _CHANGE_TEMPLATES[self.neighbours].format(unit=self.unit)
             lines = [
-                f"epsilon = {rounded_up(self.epsilon)}"
-                + (f", delta = {rounded_up(self.delta)}" if self.delta else "")
-                + f" per person {'in total' if alone else 'for this release'}"
+                f"epsilon = {format_rounded_up(self.epsilon)}"
+                + (f", delta = {format_rounded_up(self.delta)}" if self.delta else "")
+                + f" per person {'in total' if is_only_release else 'for this release'}"
                 + f" ({self.neighbours}, {self.trust}):",
-                f"  {change} changes the probability of any outcome by at most a factor of "
-                f"{odds_factor(self.epsilon)}"
-                + (f" and {rounded_up(self.delta)} more." if self.delta else "."),
+                f"  {change_text} changes the probability of any outcome by at most a factor of "
+                f"{format_odds_factor(self.epsilon)}"
+                + (f" and {format_rounded_up(self.delta)} more." if self.delta else "."),
                 f"  Protected against {self.against}.",
             ]
             if self.unshuffled is not None:
                 lines.append(
                     "  Against all who learn which report is whose, the collector too: epsilon = "
-                    f"{rounded_up(self.unshuffled)}."
+                    f"{format_rounded_up(self.unshuffled)}."
                 )
             if self.rho is not None:
-                lines.append(f"  Holds as {rounded_up(self.rho)}-zCDP (concentrated).")
+                lines.append(f"  Holds as {format_rounded_up(self.rho)}-zCDP (concentrated).")
             if self.neighbours == "add-remove":
-                lines.append(f"  Replacing a record instead costs {self._replace_cost()}.")
+                lines.append(f"  Replacing a record instead costs {self._format_replace_cost()}.")
         if self.account is not None:
             lines.append(f"  Account of these people: {self.account}.")
         lines += [f"  Assumes: {assumption}." for assumption in self.assumptions]
@@ -414,19 +434,23 @@ class Guarantee:
             lines.append("  SIMULATED with a seeded source: this promises nothing to anyone.")
         return "\n".join(lines)
 
-    def _replace_cost(self) -> str:
+    def _format_replace_cost(self) -> str:
         try:
-            twice = self.as_replace()
+            replace_guarantee = self.as_replace()
         except PrivacyError:
             return "more than this delta allows to state"
-        delta = f" and a delta of {rounded_up(twice.delta, 2)}" if twice.delta else ""
-        return f"an epsilon of {rounded_up(twice.epsilon)}{delta}"
+        delta_text = (
+            f" and a delta of {format_rounded_up(replace_guarantee.delta, 2)}"
+            if replace_guarantee.delta
+            else ""
+        )
+        return f"an epsilon of {format_rounded_up(replace_guarantee.epsilon)}{delta_text}"
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
         body = {name: getattr(self, name) for name in GuaranteeBody.model_fields}
         body["assumptions"], body["void"] = list(self.assumptions), list(self.void)
-        body["charges"] = [[c.name, c.epsilon, c.delta] for c in self.charges]
+        body["charges"] = [[charge.name, charge.epsilon, charge.delta] for charge in self.charges]
         if self.unshuffled is None:
             del body["unshuffled"]
         del body["account"]
@@ -462,7 +486,7 @@ class GuaranteeBody(Body):
     unshuffled: float | None = None
     account: AccountBody | None = None
 
-    def guarantee(self) -> Guarantee:
+    def to_guarantee(self) -> Guarantee:
         """The value this shape stands for."""
         fields = self.model_dump()
         if self.account is not None:
@@ -472,39 +496,43 @@ class GuaranteeBody(Body):
         return Guarantee(**fields)
 
 
-def odds_factor(epsilon: float) -> str:
+def format_odds_factor(epsilon: float) -> str:
     """Format the largest factor by which odds can change, exp(epsilon).
 
     Parameters
     ----------
     epsilon : float
     """
-    return rounded_up(math.exp(epsilon), 3) if epsilon < 50 else f"exp({rounded_up(epsilon)})"
+    return (
+        format_rounded_up(math.exp(epsilon), 3)
+        if epsilon < 50
+        else f"exp({format_rounded_up(epsilon)})"
+    )
 
 
-def odds_sentence(seen: str, epsilon: float) -> str:
+def format_odds_sentence(observed_item: str, epsilon: float) -> str:
     """Format the sentence that tells a respondent what an epsilon means.
 
     Parameters
     ----------
-    seen : str
+    observed_item : str
         What others see: ``"your report"``.
     epsilon : float
 
     Examples
     --------
-    >>> odds_sentence("your report", 1.0).partition("at most ")[2]
+    >>> format_odds_sentence("your report", 1.0).partition("at most ")[2]
     'a factor of 2.72 (epsilon 1 in total).'
     """
     return (
-        f"Anyone who sees {seen}, no matter what else they know, can change their odds "
+        f"Anyone who sees {observed_item}, no matter what else they know, can change their odds "
         "on anything about "
-        f"your answers by at most a factor of {odds_factor(epsilon)} "
-        f"(epsilon {rounded_up(epsilon, 3)} in total)."
+        f"your answers by at most a factor of {format_odds_factor(epsilon)} "
+        f"(epsilon {format_rounded_up(epsilon, 3)} in total)."
     )
 
 
-def rounded_up(number: float, digits: int = 6) -> str:
+def format_rounded_up(number: float, digits: int = 6) -> str:
     """Format a privacy cost, rounded up so that it is never understated.
 
     Parameters
@@ -517,16 +545,18 @@ def rounded_up(number: float, digits: int = 6) -> str:
 
     Examples
     --------
-    >>> rounded_up(6.9324, 3), rounded_up(0.1 + 0.2), rounded_up(1e-6), rounded_up(math.inf)
-    ('6.94', '0.3', '1e-06', 'inf')
+    >>> [format_rounded_up(number) for number in (0.1 + 0.2, 1e-6, math.inf)]
+    ['0.3', '1e-06', 'inf']
+    >>> format_rounded_up(6.9324, 3)
+    '6.94'
     """
     if not math.isfinite(number) or number == 0:
         return f"{number:g}"
-    near = Context(prec=12).create_decimal(repr(float(number)))
-    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).plus(near)):.12g}"
+    nearest_decimal = Context(prec=12).create_decimal(repr(float(number)))
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).plus(nearest_decimal)):.12g}"
 
 
-def require_paid(released: Guarantee, paid: Guarantee | None, what: str) -> Guarantee:
+def require_paid(released: Guarantee, paid: Guarantee | None, release_name: str) -> Guarantee:
     """Refuse a release that costs more epsilon or delta than was charged; returns ``paid``.
 
     Parameters
@@ -535,31 +565,31 @@ def require_paid(released: Guarantee, paid: Guarantee | None, what: str) -> Guar
         What is about to leave.
     paid : Guarantee or None
         What was charged beforehand, if anything.
-    what : str
+    release_name : str
         Which fit or training, for the error.
     """
     if paid is None or released.epsilon > paid.epsilon or released.delta > paid.delta:
         raise PrivacyError(
-            f"{what} would release more than was paid for (epsilon "
-            f"{rounded_up(released.epsilon)}); nothing is released: please report this"
+            f"{release_name} would release more than was paid for (epsilon "
+            f"{format_rounded_up(released.epsilon)}); nothing is released: please report this"
         )
     return paid
 
 
-def _least(one: Guarantee, other: Guarantee) -> Trust:
-    order = get_args(Trust)
-    return min((one.trust, other.trust), key=order.index)
+def _find_weaker_trust(first: Guarantee, second: Guarantee) -> Trust:
+    trust_order = get_args(Trust)
+    return min((first.trust, second.trust), key=trust_order.index)
 
 
-def _both(one: str, other: str) -> str:
-    return one if one == other else f"{one}; {other}"
+def _join_texts(first: str, second: str) -> str:
+    return first if first == second else f"{first}; {second}"
 
 
-def _later(one: Account | None, other: Account | None) -> Account | None:
+def _find_later_account(first: Account | None, second: Account | None) -> Account | None:
     """Return the account with the larger epsilon."""
-    known = [account for account in (one, other) if account is not None]
-    return max(known, key=lambda account: account.epsilon, default=None)
+    known_accounts = [account for account in (first, second) if account is not None]
+    return max(known_accounts, key=lambda account: account.epsilon, default=None)
 
 
-def _names(kinds: Any) -> str:
+def _format_choices(kinds: Any) -> str:
     return ", ".join(map(repr, get_args(kinds)))

@@ -21,13 +21,13 @@ from pydantic import Field
 
 from discreet.arrays import Floats
 from discreet.documents import Body
-from discreet.encoding import numbers_of, refuse_infinity
+from discreet.encoding import parse_numbers, refuse_infinity
 from discreet.errors import FormatError, SchemaError
 from discreet.schema import Numeric, Schema, SchemaBody
 
 __all__ = ["DCA", "PCA", "Projection", "ProjectionBody", "fit_projection"]
 
-MARGIN = 0.1
+BOUNDS_MARGIN = 0.1
 """Share of the public sample's range by which bounds of a component extend on either side."""
 
 
@@ -41,7 +41,7 @@ class Projection:
 
     Parameters
     ----------
-    before : Schema
+    input_schema : Schema
         Of the original columns.
     centre, scale : arrays of shape (numeric features,)
         In the order of the schema.
@@ -55,71 +55,87 @@ class Projection:
     >>> total = Projection(
     ...     schema, np.zeros(2), np.ones(2), np.ones((2, 1)), (Numeric("sum", 0, 20),)
     ... )
-    >>> total.columns({"a": [1.0, 2.0], "b": [3.0, 4.0]})["sum"].tolist()
+    >>> total.transform_columns({"a": [1.0, 2.0], "b": [3.0, 4.0]})["sum"].tolist()
     [4.0, 6.0]
     """
 
-    before: Schema
+    input_schema: Schema
     centre: Floats
     scale: Floats
     matrix: Floats
     components: tuple[Numeric, ...]
 
     def __post_init__(self) -> None:
-        size = len(self.numeric)
-        if not size:
+        feature_count = len(self.numeric_features)
+        if not feature_count:
             raise SchemaError("there is no numeric feature to project; leave the projection out")
-        if self.centre.shape != (size,) or self.scale.shape != (size,):
+        if self.centre.shape != (feature_count,) or self.scale.shape != (feature_count,):
             raise SchemaError(
                 f"centre and scale of shapes {self.centre.shape} and {self.scale.shape} do not "
-                f"fit {size} numeric features"
+                f"fit {feature_count} numeric features"
             )
-        if self.matrix.shape != (size, len(self.components)) or not self.components:
+        if self.matrix.shape != (feature_count, len(self.components)) or not self.components:
             raise SchemaError(
                 f"a matrix of shape {self.matrix.shape} does not make {len(self.components)} "
-                f"components of {size} numeric features"
+                f"components of {feature_count} numeric features"
             )
         arrays = (self.centre, self.scale, self.matrix)
-        if not all(np.isfinite(one).all() for one in arrays) or not (self.scale > 0).all():
+        if not all(np.isfinite(array).all() for array in arrays) or not (self.scale > 0).all():
             raise SchemaError("a projection needs finite numbers, and scales above 0")
-        for one in self.components:
-            if not isinstance(one, Numeric) or not one.bounded or one.integer:
-                raise SchemaError(f"{one!r} is not a component; write Numeric(name, lower, upper)")
+        for component in self.components:
+            if not isinstance(component, Numeric) or not component.is_bounded or component.integer:
+                raise SchemaError(
+                    f"{component!r} is not a component; write Numeric(name, lower, upper)"
+                )
 
     @cached_property
-    def numeric(self) -> tuple[Numeric, ...]:
+    def numeric_features(self) -> tuple[Numeric, ...]:
         """The numeric features, which are replaced, in the schema's order."""
-        return tuple(one for one in self.before.features if isinstance(one, Numeric))
+        return tuple(
+            feature for feature in self.input_schema.features if isinstance(feature, Numeric)
+        )
 
     @cached_property
-    def after(self) -> Schema:
+    def output_schema(self) -> Schema:
         """The schema after the projection: categorical features, then the components."""
-        kept = [one for one in self.before.features if not isinstance(one, Numeric)]
-        return replace(self.before, features=(*kept, *self.components), outliers="clip")
+        categorical_features = [
+            feature for feature in self.input_schema.features if not isinstance(feature, Numeric)
+        ]
+        return replace(
+            self.input_schema, features=(*categorical_features, *self.components), outliers="clip"
+        )
 
-    def columns(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Columns of ``before`` as columns of ``after``."""
-        tokens, outliers = self.before.missing_tokens, self.before.outliers
-        made: list[Any] = [0.0] * len(self.components)
-        for j, feature in enumerate(self.numeric):
-            numbers = numbers_of(feature, columns[feature.name], tokens, outliers)
+    def transform_columns(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Columns of ``input_schema`` as columns of ``output_schema``."""
+        tokens, outliers = self.input_schema.missing_tokens, self.input_schema.outliers
+        component_columns: list[Any] = [0.0] * len(self.components)
+        for j, feature in enumerate(self.numeric_features):
+            numbers = parse_numbers(feature, columns[feature.name], tokens, outliers)
             refuse_infinity(numbers[:, None], [feature.name])
             z = np.nan_to_num((numbers - self.centre[j]) / self.scale[j], nan=0.0)
-            made = [part + z * self.matrix[j, k] for k, part in enumerate(made)]
-        replaced = {feature.name for feature in self.numeric}
-        kept = {name: one for name, one in columns.items() if name not in replaced}
-        return kept | {one.name: part for one, part in zip(self.components, made, strict=True)}
+            component_columns = [
+                component_column + z * self.matrix[j, k]
+                for k, component_column in enumerate(component_columns)
+            ]
+        replaced_names = {feature.name for feature in self.numeric_features}
+        unchanged_columns = {
+            name: column for name, column in columns.items() if name not in replaced_names
+        }
+        return unchanged_columns | {
+            component.name: component_column
+            for component, component_column in zip(self.components, component_columns, strict=True)
+        }
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
         return {
-            "schema": self.before.to_body(),
+            "schema": self.input_schema.to_body(),
             "centre": self.centre.tolist(),
             "scale": self.scale.tolist(),
             "matrix": self.matrix.tolist(),
             "components": [
-                {"name": one.name, "lower": one.lower, "upper": one.upper}
-                for one in self.components
+                {"name": component.name, "lower": component.lower, "upper": component.upper}
+                for component in self.components
             ],
         }
 
@@ -139,19 +155,22 @@ class ProjectionBody(Body):
     matrix: list[list[float]]
     components: list[ComponentBody]
 
-    def projection(self, after: Schema | None = None) -> Projection:
+    def to_projection(self, output_schema: Schema | None = None) -> Projection:
         """Return the projection; raises if its output does not match the given schema."""
-        made = [Numeric(c.name, c.lower, c.upper, optional=False) for c in self.components]
-        found = Projection(
-            self.public.value(),
+        components = [
+            Numeric(component.name, component.lower, component.upper, optional=False)
+            for component in self.components
+        ]
+        projection = Projection(
+            self.public.to_schema(),
             np.array(self.centre, dtype=float),
             np.array(self.scale, dtype=float),
             np.array(self.matrix, dtype=float),
-            tuple(made),
+            tuple(components),
         )
-        if after is not None and found.after != after:
+        if output_schema is not None and projection.output_schema != output_schema:
             raise FormatError("the projection makes other features than the schema of the file")
-        return found
+        return projection
 
 
 @dataclass(frozen=True)
@@ -165,10 +184,10 @@ class PCA:
 
     components: int
 
-    def directions(self, z: Floats, classes: NDArray[Any] | None) -> Floats:
+    def compute_directions(self, z: Floats, class_labels: NDArray[Any] | None) -> Floats:
         """Compute the directions of largest variance, one per column."""
-        _, _, rows = np.linalg.svd(z - z.mean(axis=0), full_matrices=False)
-        return np.asarray(rows[: self.components].T)
+        _, _, right_vectors = np.linalg.svd(z - z.mean(axis=0), full_matrices=False)
+        return np.asarray(right_vectors[: self.components].T)
 
 
 @dataclass(frozen=True)
@@ -186,29 +205,31 @@ class DCA:
     components: int
     ridge: float = 0.01
 
-    def directions(self, z: Floats, classes: NDArray[Any] | None) -> Floats:
+    def compute_directions(self, z: Floats, class_labels: NDArray[Any] | None) -> Floats:
         """Compute the directions that separate the classes best, one per column."""
         from scipy.linalg import eigh
 
-        if classes is None:
+        if class_labels is None:
             raise SchemaError("DCA needs the classes of the public sample: public_sample=(X, y)")
         centre = z.mean(axis=0)
-        total = (z - centre).T @ (z - centre) / len(z)
-        between = np.zeros_like(total)
-        for c in np.unique(classes):
-            part = z[classes == c]
-            away = part.mean(axis=0) - centre
-            between += len(part) / len(z) * np.outer(away, away)
-        ridge = self.ridge * np.trace(total) / len(total)
-        _, vectors = eigh(between, total + ridge * np.eye(len(total)))
-        return np.asarray(vectors[:, ::-1][:, : self.components])
+        total_scatter = (z - centre).T @ (z - centre) / len(z)
+        between_scatter = np.zeros_like(total_scatter)
+        for class_label in np.unique(class_labels):
+            class_rows = z[class_labels == class_label]
+            mean_offset = class_rows.mean(axis=0) - centre
+            between_scatter += len(class_rows) / len(z) * np.outer(mean_offset, mean_offset)
+        ridge_term = self.ridge * np.trace(total_scatter) / len(total_scatter)
+        _, eigenvectors = eigh(
+            between_scatter, total_scatter + ridge_term * np.eye(len(total_scatter))
+        )
+        return np.asarray(eigenvectors[:, ::-1][:, : self.components])
 
 
 def fit_projection(
     kind: PCA | DCA,
     schema: Schema,
     sample: Mapping[str, Any],
-    classes: NDArray[Any] | None = None,
+    class_labels: NDArray[Any] | None = None,
 ) -> Projection:
     """Fit a projection on the columns of a public sample.
 
@@ -218,23 +239,28 @@ def fit_projection(
     schema : Schema
         Its numeric features become components, others stay.
     sample : mapping of feature name to column
-    classes : array, optional
+    class_labels : array, optional
         Of the sample; DCA needs them.
 
     Returns
     -------
     Projection
     """
-    numeric = [f for f in schema.features if isinstance(f, Numeric)]
-    if not 1 <= kind.components <= len(numeric):
+    numeric_features = [feature for feature in schema.features if isinstance(feature, Numeric)]
+    if not 1 <= kind.components <= len(numeric_features):
         raise SchemaError(
-            f"{kind.components} components of {len(numeric)} numeric features; "
-            f"ask for 1 to {len(numeric)}"
+            f"{kind.components} components of {len(numeric_features)} numeric features; "
+            f"ask for 1 to {len(numeric_features)}"
         )
     tokens, outliers = schema.missing_tokens, schema.outliers
-    numbers = np.column_stack([numbers_of(f, sample[f.name], tokens, outliers) for f in numeric])
+    numbers = np.column_stack(
+        [
+            parse_numbers(feature, sample[feature.name], tokens, outliers)
+            for feature in numeric_features
+        ]
+    )
     if len(numbers) < 2 or not np.isfinite(numbers).all():
-        name = numeric[int(np.argmax(~np.isfinite(numbers).all(axis=0)))].name
+        name = numeric_features[int(np.argmax(~np.isfinite(numbers).all(axis=0)))].name
         raise SchemaError(
             f"public_sample: {name} has missing values, or there are fewer than two rows; a "
             "projection needs complete rows, so leave out the incomplete ones"
@@ -242,12 +268,17 @@ def fit_projection(
     centre, scale = numbers.mean(axis=0), numbers.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     z = (numbers - centre) / scale
-    matrix = kind.directions(z, classes)
-    made = z @ matrix
-    low, high = made.min(axis=0), made.max(axis=0)
-    room = MARGIN * np.maximum(high - low, 1e-6)
+    matrix = kind.compute_directions(z, class_labels)
+    component_values = z @ matrix
+    lowest, highest = component_values.min(axis=0), component_values.max(axis=0)
+    bound_margin = BOUNDS_MARGIN * np.maximum(highest - lowest, 1e-6)
     components = [
-        Numeric(f"component{i + 1}", low[i] - room[i], high[i] + room[i], optional=False)
-        for i in range(made.shape[1])
+        Numeric(
+            f"component{component_index + 1}",
+            lowest[component_index] - bound_margin[component_index],
+            highest[component_index] + bound_margin[component_index],
+            optional=False,
+        )
+        for component_index in range(component_values.shape[1])
     ]
     return Projection(schema, centre, scale, matrix, tuple(components))

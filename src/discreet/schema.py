@@ -26,22 +26,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from discreet.documents import (
-    UNORDERED,
+    SET_REFUSAL,
     Body,
-    canonical_document,
-    digest_of,
-    dump,
-    json_of_yaml,
-    load,
-    parse,
+    compute_digest,
+    convert_yaml_to_json,
+    dump_document,
+    encode_canonical_document,
+    load_document,
+    parse_document,
     read_text,
 )
-from discreet.errors import SchemaError, about
+from discreet.errors import SchemaError, error_context
 
 if TYPE_CHECKING:
     from discreet.drafting import SchemaDraft
 
-__all__ = ["Categorical", "Feature", "Numeric", "Schema", "Value", "refuse_set", "short", "text_of"]
+__all__ = [
+    "Categorical",
+    "Feature",
+    "Numeric",
+    "Schema",
+    "Value",
+    "abbreviate_value",
+    "format_value",
+    "refuse_set",
+]
 
 Value = bool | int | float | str
 Missing = Literal["skip", "category"]
@@ -50,17 +59,17 @@ Unseen = Literal["error", "other"]
 
 VERSION = 1
 
-MARK = "FILL-IN"
+FILL_IN_MARK = "FILL-IN"
 """Placeholder in a drafted schema that a person has to replace."""
 
-BESIDE = {
+DESCRIPTION_ONLY_KEYS = {
     "name", "title", "note", "source", "sha256", "rows", "split",
     "class_counts", "class_labels", "missing_counts",
 }  # fmt: skip
 """Keys of a benchmark table's description that are not part of the schema."""
 
 
-def text_of(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format a value in the spelling that all engines share: 1, 1.0 and "1" are the same.
 
     A function of the value alone. Decimals are spelled like the nearest double, and points in time
@@ -76,19 +85,19 @@ def text_of(value: Any) -> str:
         value = float(value)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return _spell_time(value) if isinstance(value, datetime) else str(value)
+    return _format_time(value) if isinstance(value, datetime) else str(value)
 
 
-def _spell_time(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     """Format a point in time as engines do: without trailing zeros, with +00 for UTC."""
-    zone = ""
+    zone_suffix = ""
     if moment.tzinfo is not None:
-        moment, zone = moment.astimezone(UTC).replace(tzinfo=None), "+00"
-    text = moment.isoformat(" ")
-    return (text.rstrip("0") if "." in text else text) + zone
+        moment, zone_suffix = moment.astimezone(UTC).replace(tzinfo=None), "+00"
+    time_text = moment.isoformat(" ")
+    return (time_text.rstrip("0") if "." in time_text else time_text) + zone_suffix
 
 
-def short(value: Any) -> str:
+def abbreviate_value(value: Any) -> str:
     """Format a value for an error message, in at most 80 characters."""
     try:
         text = repr(value)
@@ -97,55 +106,57 @@ def short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:60]}…"
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_json(value: Any) -> Any:
     """Convert NumPy numbers and arrays, tuples and ranges to JSON values."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    refuse_set("a schema", short(value), value)
+    refuse_set("a schema", abbreviate_value(value), value)
     if isinstance(value, Iterable):
         return list(value)
     raise SchemaError(f"a schema holds names, numbers and lists, not {type(value).__name__}")
 
 
-def _check_name(name: Any, what: str) -> None:
+def _check_name(name: Any, role: str) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise SchemaError(f"{what} is named {name!r}; write a name, a string that is not empty")
+        raise SchemaError(f"{role} is named {name!r}; write a name, a string that is not empty")
 
 
-def _check_flag(name: str, what: str, value: Any) -> bool:
-    kind = type(value)
-    if kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")):
+def _check_flag(name: str, flag_name: str, value: Any) -> bool:
+    value_type = type(value)
+    if value_type is bool or (
+        value_type.__module__ == "numpy" and value_type.__name__ in ("bool", "bool_")
+    ):
         return bool(value)
-    raise SchemaError(f"{name}: {what} is {value!r}; write True or False")
+    raise SchemaError(f"{name}: {flag_name} is {value!r}; write True or False")
 
 
-def refuse_set(name: str, what: str, values: Any) -> None:
+def refuse_set(name: str, content_name: str, values: Any) -> None:
     """Refuse a set: its order, and with it the digest, changes from process to process."""
     if isinstance(values, Set) and not isinstance(values, (KeysView, Sequence)):
-        raise SchemaError(f"{name}: {what} {UNORDERED}")
+        raise SchemaError(f"{name}: {content_name} {SET_REFUSAL}")
 
 
-def _check_domain(name: str, what: str, values: Any) -> tuple[Value, ...]:
-    refuse_set(name, what, values)
+def _check_domain(name: str, domain_name: str, values: Any) -> tuple[Value, ...]:
+    refuse_set(name, domain_name, values)
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise SchemaError(
-            f"{name}: {what} is {values!r}; write a list of every value that may occur, such as "
-            "['no', 'yes']"
+            f"{name}: {domain_name} is {values!r}; write a list of every value that may occur, "
+            "such as ['no', 'yes']"
         )
-    domain = tuple(v.item() if hasattr(v, "item") else v for v in values)
+    domain = tuple(entry.item() if hasattr(entry, "item") else entry for entry in values)
     if not domain:
-        raise SchemaError(f"{name}: {what} is empty; list every value that may occur")
+        raise SchemaError(f"{name}: {domain_name} is empty; list every value that may occur")
     for value in domain:
         if not isinstance(value, Value) or (isinstance(value, float) and not math.isfinite(value)):
             raise SchemaError(
-                f"{name}: {value!r} cannot be one of the {what}; use text, whole numbers or true/"
-                "false, and leave missing values to missing="
+                f"{name}: {value!r} cannot be one of the {domain_name}; use text, whole numbers "
+                "or true/false, and leave missing values to missing="
             )
-    seen: set[str] = set()
+    seen_texts: set[str] = set()
     for value in domain:
-        if (text := text_of(value)) in seen:
-            raise SchemaError(f"{name}: {value!r} is listed twice in {what}; remove one")
-        seen.add(text)
+        if (value_text := format_value(value)) in seen_texts:
+            raise SchemaError(f"{name}: {value!r} is listed twice in {domain_name}; remove one")
+        seen_texts.add(value_text)
     return domain
 
 
@@ -198,32 +209,37 @@ class Numeric:
 
     def __post_init__(self) -> None:
         _check_name(self.name, "a numeric feature")
-        for side in ("lower", "upper"):
-            bound = getattr(self, side)
+        for bound_name in ("lower", "upper"):
+            bound = getattr(self, bound_name)
             try:
-                number = float(bound)
+                bound_value = float(bound)
             except (TypeError, ValueError, OverflowError):
-                number = math.nan
-            if math.isnan(number) or isinstance(bound, (str, bool)):
-                raise SchemaError(f"{self.name}: {side} is {short(bound)}; write a number you know")
-            object.__setattr__(self, side, number)
-        for flag in ("integer", "optional"):
-            object.__setattr__(self, flag, _check_flag(self.name, flag, getattr(self, flag)))
+                bound_value = math.nan
+            if math.isnan(bound_value) or isinstance(bound, (str, bool)):
+                raise SchemaError(
+                    f"{self.name}: {bound_name} is {abbreviate_value(bound)}; write a number you "
+                    "know"
+                )
+            object.__setattr__(self, bound_name, bound_value)
+        for flag_name in ("integer", "optional"):
+            object.__setattr__(
+                self, flag_name, _check_flag(self.name, flag_name, getattr(self, flag_name))
+            )
         if not self.lower < self.upper:
             raise SchemaError(
                 f"{self.name}: lower {self.lower:g} is not below upper {self.upper:g}; "
                 "swap them, or make the feature categorical if it has one value"
             )
-        if self.integer and self.bounded:
-            for side in ("lower", "upper"):
-                if not getattr(self, side).is_integer():
+        if self.integer and self.is_bounded:
+            for bound_name in ("lower", "upper"):
+                if not getattr(self, bound_name).is_integer():
                     raise SchemaError(
-                        f"{self.name}: {side} {getattr(self, side):g} is not a whole number "
-                        "although integer is true; round it outwards"
+                        f"{self.name}: {bound_name} {getattr(self, bound_name):g} is not a whole "
+                        "number although integer is true; round it outwards"
                     )
 
     @property
-    def bounded(self) -> bool:
+    def is_bounded(self) -> bool:
         """Whether both bounds are finite."""
         return math.isfinite(self.lower) and math.isfinite(self.upper)
 
@@ -231,7 +247,7 @@ class Numeric:
 Feature = Categorical | Numeric
 
 
-def _names_of(features: tuple[Feature, ...], target: str) -> tuple[str, ...]:
+def _check_feature_names(features: tuple[Feature, ...], target: str) -> tuple[str, ...]:
     """Return the names of the features; raises if they cannot be together in a schema."""
     if not features:
         raise SchemaError("features is empty; a classifier needs at least one")
@@ -241,16 +257,16 @@ def _names_of(features: tuple[Feature, ...], target: str) -> tuple[str, ...]:
                 f"{feature!r} is not a feature; write Categorical(name, values) or "
                 "Numeric(name, lower, upper)"
             )
-    names = tuple(feature.name for feature in features)
-    for name in names:
-        if names.count(name) > 1:
+    feature_names = tuple(feature.name for feature in features)
+    for name in feature_names:
+        if feature_names.count(name) > 1:
             raise SchemaError(f"two features are named {name!r}; rename one")
         if name == target:
             raise SchemaError(
                 f"{target!r} is the target and also a feature; remove the feature, "
                 "the target must not predict itself"
             )
-    return names
+    return feature_names
 
 
 class FeatureBody(Body):
@@ -275,16 +291,22 @@ class SchemaBody(Body):
     missing_tokens: list[str] = []
     inferred: bool = False
 
-    def value(self) -> Schema:
+    def to_schema(self) -> Schema:
         """The schema this shape stands for."""
         features: list[Feature] = []
-        for one in self.features:
-            if one.kind == "categorical":
-                features.append(Categorical(one.name, one.values or [], one.optional))
+        for feature_body in self.features:
+            if feature_body.kind == "categorical":
+                features.append(
+                    Categorical(feature_body.name, feature_body.values or [], feature_body.optional)
+                )
                 continue
-            lower = -math.inf if one.lower is None else one.lower
-            upper = math.inf if one.upper is None else one.upper
-            features.append(Numeric(one.name, lower, upper, one.integer, one.optional))
+            lower = -math.inf if feature_body.lower is None else feature_body.lower
+            upper = math.inf if feature_body.upper is None else feature_body.upper
+            features.append(
+                Numeric(
+                    feature_body.name, lower, upper, feature_body.integer, feature_body.optional
+                )
+            )
         return Schema(
             features,
             self.target,
@@ -358,18 +380,20 @@ class Schema:
         refuse_set("a schema", "features", features)
         refuse_set("a schema", "missing_tokens", missing_tokens)
         domain = _check_domain(target, "classes", classes)
-        for name, value, kinds in (
+        for option_name, option_value, allowed_values in (
             ("missing", missing, Missing),
             ("outliers", outliers, Outliers),
             ("unseen", unseen, Unseen),
         ):
-            if value not in get_args(kinds):
-                raise SchemaError(f"{name}={value!r}; write one of {get_args(kinds)}")
+            if option_value not in get_args(allowed_values):
+                raise SchemaError(
+                    f"{option_name}={option_value!r}; write one of {get_args(allowed_values)}"
+                )
         if isinstance(missing_tokens, (str, bytes)) or not isinstance(missing_tokens, Iterable):
             raise SchemaError(
                 f"missing_tokens is {missing_tokens!r}; write a list, such as ['?'] for one token"
             )
-        for slot, checked in (
+        for field_name, checked_value in (
             ("features", tuple(features)),
             ("target", target),
             ("classes", domain),
@@ -379,22 +403,22 @@ class Schema:
             ("missing_tokens", tuple(str(token) for token in missing_tokens)),
             ("inferred", bool(inferred)),
         ):
-            object.__setattr__(self, slot, checked)
-        object.__setattr__(self, "names", _names_of(self.features, target))
+            object.__setattr__(self, field_name, checked_value)
+        object.__setattr__(self, "names", _check_feature_names(self.features, target))
 
     def _repr_html_(self) -> str:
-        from discreet.report.notebook import schema_html
+        from discreet.report.notebook import render_schema
 
-        return schema_html(self)
+        return render_schema(self)
 
     def __repr__(self) -> str:
-        count = len(self.names)
-        some = ", ".join(self.names[:4]) + ", …" * (count > 4)
-        known = ", ".join(map(repr, self.classes[:4])) + ", …" * (len(self.classes) > 4)
-        taken = ", inferred=True" if self.inferred else ""
+        feature_count = len(self.names)
+        shown_names = ", ".join(self.names[:4]) + ", …" * (feature_count > 4)
+        shown_classes = ", ".join(map(repr, self.classes[:4])) + ", …" * (len(self.classes) > 4)
+        inferred_note = ", inferred=True" if self.inferred else ""
         return (
-            f"Schema({count} feature{'s' * (count > 1)}: {some}; target={self.target!r}, "
-            f"classes=({known}){taken})"
+            f"Schema({feature_count} feature{'s' * (feature_count > 1)}: {shown_names}; "
+            f"target={self.target!r}, classes=({shown_classes}){inferred_note})"
         )
 
     def __getitem__(self, name: str) -> Feature:
@@ -405,18 +429,23 @@ class Schema:
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
-        features: list[dict[str, Any]] = []
+        feature_bodies: list[dict[str, Any]] = []
         for feature in self.features:
             if isinstance(feature, Categorical):
-                body: dict[str, Any] = {"kind": "categorical", "values": list(feature.values)}
+                feature_body: dict[str, Any] = {
+                    "kind": "categorical",
+                    "values": list(feature.values),
+                }
             else:
-                body = {"kind": "numeric", "integer": feature.integer}
-                for side in ("lower", "upper"):
-                    bound = getattr(feature, side)
-                    body[side] = bound if math.isfinite(bound) else None
-            features.append({"name": feature.name, **body, "optional": feature.optional})
+                feature_body = {"kind": "numeric", "integer": feature.integer}
+                for bound_name in ("lower", "upper"):
+                    bound = getattr(feature, bound_name)
+                    feature_body[bound_name] = bound if math.isfinite(bound) else None
+            feature_bodies.append(
+                {"name": feature.name, **feature_body, "optional": feature.optional}
+            )
         return {
-            "features": features,
+            "features": feature_bodies,
             "target": self.target,
             "classes": list(self.classes),
             "missing": self.missing,
@@ -429,41 +458,43 @@ class Schema:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the schema's content; parties compare it before they start."""
-        return digest_of(canonical_document("schema", VERSION, self.to_body()))
+        return compute_digest(encode_canonical_document("schema", VERSION, self.to_body()))
 
     def to_json(self, indent: int | None = 1) -> str:
         """Write the schema as versioned JSON, without a seal: people are meant to edit it."""
-        return dump("schema", VERSION, self.to_body(), indent, sealed=False)
+        return dump_document("schema", VERSION, self.to_body(), indent, sealed=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Schema:
         """Read a schema, hand-written or not, or the description file of a benchmark table."""
-        whole = parse(text, "schema")
-        if MARK in (text if isinstance(text, str) else text.decode(errors="replace")):
-            from discreet.drafting import finished
+        document = parse_document(text, "schema")
+        if FILL_IN_MARK in (text if isinstance(text, str) else text.decode(errors="replace")):
+            from discreet.drafting import require_finished
 
-            whole = finished(whole)
-            text = json.dumps(whole)
-        if "format" not in whole and {"features", "target", "classes"} <= whole.keys():
-            return cls._from_description(whole)
-        found = load(text, "schema", VERSION, SchemaBody, sealed=False).value()
-        if len(found.classes) == 1 and not found.inferred:
+            document = require_finished(document)
+            text = json.dumps(document)
+        if "format" not in document and {"features", "target", "classes"} <= document.keys():
+            return cls._from_description(document)
+        schema = load_document(text, "schema", VERSION, SchemaBody, sealed=False).to_schema()
+        if len(schema.classes) == 1 and not schema.inferred:
             raise SchemaError(
-                f"{found.target}: {found.classes[0]!r} is the only class, so there is nothing to "
+                f"{schema.target}: {schema.classes[0]!r} is the only class, so there is nothing to "
                 "predict; list at least two classes"
             )
-        return found
+        return schema
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
         """Read a schema file, YAML if its name says so."""
-        with about(path):
-            text = read_text(path)
-            yaml = Path(path).suffix.lower() in (".yaml", ".yml")
-            return cls.from_json(json_of_yaml(text, "schema") if yaml else text)
+        with error_context(path):
+            file_text = read_text(path)
+            is_yaml = Path(path).suffix.lower() in (".yaml", ".yml")
+            return cls.from_json(
+                convert_yaml_to_json(file_text, "schema") if is_yaml else file_text
+            )
 
     @classmethod
-    def of(cls, value: Any) -> Schema:
+    def coerce(cls, value: Any) -> Schema:
         """Return a schema from a schema, the path of its file, or a mapping.
 
         Parameters
@@ -480,7 +511,7 @@ class Schema:
         Examples
         --------
         >>> age = {"name": "age", "kind": "numeric", "lower": 0, "upper": 120}
-        >>> Schema.of({"features": [age], "target": "retired", "classes": ["no", "yes"]}).names
+        >>> Schema.coerce({"features": [age], "target": "retired", "classes": ["no", "yes"]}).names
         ('age',)
         """
         if isinstance(value, Schema):
@@ -488,31 +519,47 @@ class Schema:
         if isinstance(value, (str, Path)) and str(value):
             return cls.read(value)
         if isinstance(value, Mapping):
-            return cls.from_json(json.dumps(value, default=_plain))
+            return cls.from_json(json.dumps(value, default=_to_plain_json))
         raise TypeError(f"a schema, a path or a mapping is needed, not {type(value).__name__}")
 
     @classmethod
-    def _from_description(cls, whole: dict[str, Any]) -> Schema:
+    def _from_description(cls, description: dict[str, Any]) -> Schema:
         """Hand-written files and benchmark descriptions, whose ``missing`` holds the token."""
-        body = {key: value for key, value in whole.items() if key not in BESIDE}
-        token, tokens = whole.get("missing"), whole.get("missing_tokens", [])
-        if token is None or isinstance(token, str):
-            body["missing"] = token if token in get_args(Missing) else "skip"
-        if isinstance(token, str) and token not in get_args(Missing):
-            tokens = [token]
-        counts = whole.get("missing_counts")
-        never = "missing" in whole and token is None
-        entries = whole["features"]
-        if isinstance(entries, list) and (counts is None or isinstance(counts, dict)):
-            entries = [
-                {"optional": not never and (counts is None or one.get("name") in counts), **one}
-                if isinstance(one, dict)
-                else one
-                for one in entries
+        body = {
+            key: value for key, value in description.items() if key not in DESCRIPTION_ONLY_KEYS
+        }
+        missing_value = description.get("missing")
+        missing_tokens = description.get("missing_tokens", [])
+        if missing_value is None or isinstance(missing_value, str):
+            body["missing"] = missing_value if missing_value in get_args(Missing) else "skip"
+        if isinstance(missing_value, str) and missing_value not in get_args(Missing):
+            missing_tokens = [missing_value]
+        missing_counts = description.get("missing_counts")
+        never_missing = "missing" in description and missing_value is None
+        feature_entries = description["features"]
+        if isinstance(feature_entries, list) and (
+            missing_counts is None or isinstance(missing_counts, dict)
+        ):
+            feature_entries = [
+                {
+                    "optional": not never_missing
+                    and (missing_counts is None or entry.get("name") in missing_counts),
+                    **entry,
+                }
+                if isinstance(entry, dict)
+                else entry
+                for entry in feature_entries
             ]
-        head = {"format": "discreet/schema", "version": VERSION}
-        shaped = {**head, **body, "features": entries, "missing_tokens": tokens}
-        return load(json.dumps(shaped), "schema", VERSION, SchemaBody, sealed=False).value()
+        format_header = {"format": "discreet/schema", "version": VERSION}
+        schema_document = {
+            **format_header,
+            **body,
+            "features": feature_entries,
+            "missing_tokens": missing_tokens,
+        }
+        return load_document(
+            json.dumps(schema_document), "schema", VERSION, SchemaBody, sealed=False
+        ).to_schema()
 
     @classmethod
     def from_dtypes(
@@ -540,14 +587,14 @@ class Schema:
         >>> import pandas as pd
         >>> people = pd.DataFrame({"age": [31, 47], "smokes": [True, False], "ill": ["no", "yes"]})
         >>> draft = Schema.from_dtypes(people, "ill")
-        >>> draft.open
+        >>> draft.open_fields
         ('classes', 'age: lower', 'age: upper')
-        >>> draft.finished(classes=["no", "yes"], bounds={"age": (0, 120)}).names
+        >>> draft.to_schema(classes=["no", "yes"], bounds={"age": (0, 120)}).names
         ('age', 'smokes')
         """
         from discreet.drafting import SchemaDraft
 
-        return SchemaDraft.of_frame(frame, target, declared)
+        return SchemaDraft.from_frame(frame, target, declared)
 
     @classmethod
     def infer(cls, table: Any, target: str, **options: Any) -> Schema:

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 __all__ = [
     "Correction",
     "CorrectionBody",
-    "Likeliest",
-    "LikeliestBody",
     "Likelihood",
     "Postprocess",
     "Scoring",
     "ScoringBody",
+    "WholeSheetFit",
+    "WholeSheetFitBody",
 ]
 
 Postprocess = Literal["none", "paper", "norm-sub", "norm-cut", "bayes", "log-ratios"]
 Likelihood = Literal["gaussian", "truncated"]
-RatiosOfBins = Literal["average", "fitted"]
-RatiosOfCategories = Literal["average", "learnt"]
+BinRatios = Literal["average", "fitted"]
+CategoryRatios = Literal["average", "learnt"]
 
 
 @dataclass(frozen=True)
@@ -68,28 +68,32 @@ class Scoring:
     variance_smoothing: float = 1e-9
     prior: tuple[float, ...] | None = None
     features: tuple[str, ...] | None = None
-    bins: RatiosOfBins = "average"
-    categories: RatiosOfCategories = "average"
+    bins: BinRatios = "average"
+    categories: CategoryRatios = "average"
     beta: float = 1.0
     corrections: int = 0
 
     def __post_init__(self) -> None:
-        for name, value, known in (
+        for option_name, option_value, allowed_values in (
             ("postprocess", self.postprocess, (None, *get_args(Postprocess))),
             ("likelihood", self.likelihood, get_args(Likelihood)),
-            ("bins", self.bins, get_args(RatiosOfBins)),
-            ("categories", self.categories, get_args(RatiosOfCategories)),
+            ("bins", self.bins, get_args(BinRatios)),
+            ("categories", self.categories, get_args(CategoryRatios)),
         ):
-            if value not in known:
-                listed = ", ".join(map(repr, known))
-                raise EstimationError(f"{name}={value!r}; write one of {listed}")
-        for name, number in (
+            if option_value not in allowed_values:
+                allowed_text = ", ".join(map(repr, allowed_values))
+                raise EstimationError(
+                    f"{option_name}={option_value!r}; write one of {allowed_text}"
+                )
+        for option_name, number in (
             ("smoothing", self.smoothing),
             ("variance_smoothing", self.variance_smoothing),
             ("beta", self.beta),
         ):
             if not np.isfinite(number) or number < 0:
-                raise EstimationError(f"{name} is {number!r}; it must be a number of at least 0")
+                raise EstimationError(
+                    f"{option_name} is {number!r}; it must be a number of at least 0"
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,34 +122,40 @@ class Correction:
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
         return {
-            "groups": [[name, list(groups)] for name, groups in self.groups.items()],
+            "groups": [[name, list(cell_groups)] for name, cell_groups in self.groups.items()],
             "residuals": self.residuals.tolist(),
             "curvatures": self.curvatures.tolist(),
             "variance": self.variance,
         }
 
-    def check(self, schema: Schema, tables: Mapping[str, Table]) -> None:
+    def check_tables(self, schema: Schema, tables: Mapping[str, Table]) -> None:
         """Raise if the correction does not fit the tables that it corrects."""
-        named, columns = " and ".join(self.groups), len(schema.classes)
+        feature_names, class_count = " and ".join(self.groups), len(schema.classes)
         if not 1 <= len(self.groups) <= 2 or not set(self.groups) <= set(tables):
-            raise EstimationError(f"a correction names features without tables: {named}")
-        cells = 1
-        for name, groups in self.groups.items():
-            if len(groups) != tables[name].cells.size or {*groups} - {-1} != {
-                *range(max(groups) + 1)
+            raise EstimationError(f"a correction names features without tables: {feature_names}")
+        joint_cells = 1
+        for name, cell_groups in self.groups.items():
+            if len(cell_groups) != tables[name].cells.size or {*cell_groups} - {-1} != {
+                *range(max(cell_groups) + 1)
             }:
                 raise EstimationError(f"{name}: the groups of a correction do not fit its cells")
-            cells *= max(groups) + 1
-        shape = (1 if columns == 2 else columns, cells)
-        if self.residuals.shape != shape or self.curvatures.shape != (cells,) or not cells:
-            raise EstimationError(f"{named}: a correction does not fit its cells and classes")
-        numbers = [self.residuals, self.curvatures, np.array(self.variance)]
-        if not all(np.isfinite(one).all() for one in numbers) or self.variance < 0:
-            raise EstimationError(f"{named}: a correction has a NaN or infinite number")
+            joint_cells *= max(cell_groups) + 1
+        residual_shape = (1 if class_count == 2 else class_count, joint_cells)
+        if (
+            self.residuals.shape != residual_shape
+            or self.curvatures.shape != (joint_cells,)
+            or not joint_cells
+        ):
+            raise EstimationError(
+                f"{feature_names}: a correction does not fit its cells and classes"
+            )
+        number_arrays = [self.residuals, self.curvatures, np.array(self.variance)]
+        if not all(np.isfinite(array).all() for array in number_arrays) or self.variance < 0:
+            raise EstimationError(f"{feature_names}: a correction has a NaN or infinite number")
 
 
 @dataclass(frozen=True, eq=False)
-class Likeliest:
+class WholeSheetFit:
     """Maximum-likelihood Naive Bayes classifier of whole answer sheets.
 
     Parameters
@@ -167,19 +177,21 @@ class Likeliest:
         return {
             "weight": self.weight,
             "shares": self.shares.tolist(),
-            "tables": {name: one.tolist() for name, one in self.tables.items()},
+            "tables": {name: table.tolist() for name, table in self.tables.items()},
         }
 
-    def check(self, tables: Mapping[str, Table], classes: int) -> None:
+    def check_tables(self, tables: Mapping[str, Table], class_count: int) -> None:
         """Raise if it does not fit the tables of the statistics."""
         if not 0 <= self.weight <= 1 or self.tables.keys() != tables.keys():
             raise EstimationError("the likeliest classifier is about other features")
-        parts = [(self.shares, (classes,))]
-        parts += [(one, tables[name].counts.shape) for name, one in self.tables.items()]
-        for one, shape in parts:
-            if one.shape != shape or not (np.isfinite(one).all() and (one > 0).all()):
+        array_shapes = [(self.shares, (class_count,))]
+        array_shapes += [(table, tables[name].counts.shape) for name, table in self.tables.items()]
+        for array, expected_shape in array_shapes:
+            if array.shape != expected_shape or not (
+                np.isfinite(array).all() and (array > 0).all()
+            ):
                 raise EstimationError("the likeliest classifier does not fit cells and classes")
-            if not np.allclose(one.sum(axis=-1), 1.0):
+            if not np.allclose(array.sum(axis=-1), 1.0):
                 raise EstimationError("the likeliest classifier has shares that do not add to 1")
 
 
@@ -192,8 +204,8 @@ class ScoringBody(Body):
     variance_smoothing: float
     prior: tuple[float, ...] | None
     features: tuple[str, ...] | None
-    bins: RatiosOfBins
-    categories: RatiosOfCategories
+    bins: BinRatios
+    categories: CategoryRatios
     beta: float
     corrections: int
 
@@ -206,21 +218,21 @@ class CorrectionBody(Body):
     curvatures: list[int | float]
     variance: int | float
 
-    def correction(self) -> Correction:
+    def to_correction(self) -> Correction:
         """The value this shape stands for."""
-        groups = {name: tuple(some) for name, some in self.groups}
+        cell_groups = {name: tuple(group_list) for name, group_list in self.groups}
         residuals, curvatures = np.array(self.residuals), np.array(self.curvatures)
-        return Correction(groups, residuals, curvatures, float(self.variance))
+        return Correction(cell_groups, residuals, curvatures, float(self.variance))
 
 
-class LikeliestBody(Body):
+class WholeSheetFitBody(Body):
     """Shape of a Likeliest inside other documents."""
 
     weight: float
     shares: list[float]
     tables: dict[str, list[list[float]]]
 
-    def likeliest(self) -> Likeliest:
+    def to_whole_sheet_fit(self) -> WholeSheetFit:
         """The value this shape stands for."""
-        tables = {name: np.array(one) for name, one in self.tables.items()}
-        return Likeliest(self.weight, np.array(self.shares), tables)
+        tables = {name: np.array(table) for name, table in self.tables.items()}
+        return WholeSheetFit(self.weight, np.array(self.shares), tables)

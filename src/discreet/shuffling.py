@@ -22,23 +22,33 @@ import numpy as np
 
 from discreet.documents import Body
 from discreet.errors import PrivacyError
-from discreet.privacy import Guarantee, rounded_up
+from discreet.privacy import Guarantee, format_rounded_up
 from discreet.shuffled_sheets import SheetBlanket
 
-__all__ = ["AnyBlanket", "Blanket", "Shuffle", "ShuffleBody", "amplified", "delta_of", "is_kept"]
+__all__ = [
+    "AnyBlanket",
+    "Blanket",
+    "Shuffle",
+    "ShuffleBody",
+    "compute_amplified_epsilon",
+    "compute_shuffled_delta",
+    "is_epsilon_kept",
+]
 
-MOST = 10**9
+MAX_RESPONDENTS = 10**9
 """Largest number of respondents; beyond, the sums below lose digits."""
-LARGEST_LOCAL = 20.0
+MAX_LOCAL_EPSILON = 20.0
 """Largest local epsilon that is offered, for any number of respondents."""
-SLACK = 1e-6
+FLOAT_SLACK = 1e-6
 """Share of delta that is added for float rounding in the sums below."""
-LEFT_OUT = 1e-4
+TAIL_SHARE = 1e-4
 """Share of delta for the tails that are not summed."""
-BANDS, BLOCK, TERMS = 16, 32, 600
+QUANTILE_BANDS = 16
+TERMS_PER_BLOCK = 32
+MAX_TERMS = 600
 """Resolution of the sums; coarser ones are faster, and their bound on delta is looser."""
 
-ANONYMOUS = (
+ANONYMISER_ASSUMPTION = (
     "an anonymiser, who works with nobody else, strips origin, order and times before anyone "
     "sees a report"
 )
@@ -56,45 +66,55 @@ class Blanket:
     ----------
     ratio : float
         exp(epsilon) of a report by itself.
-    one : float
+    single_mass : float
         Mass of the reports that support x and not x'; those that support x' alone have the same.
-    both, neither : float
+    both_mass, neither_mass : float
         Mass of the reports that do not distinguish x from x'.
     scale : float, default 1
         Factor by which a person's own report is more likely than these masses.
     """
 
     ratio: float
-    one: float
-    both: float = 0.0
-    neither: float = 0.0
+    single_mass: float
+    both_mass: float = 0.0
+    neither_mass: float = 0.0
     scale: float = 1.0
 
     @classmethod
-    def of_epsilon(cls, epsilon: float) -> Blanket:
+    def from_epsilon(cls, epsilon: float) -> Blanket:
         """Make the blanket that every law with this local epsilon has at least.
 
         R(x) >= exp(-epsilon) (R(x0) + R(x1)) / 2, and R(x0), R(x1) are mixtures e : 1 and 1 : e of
         two laws whose sum is theirs (Feldman, McMillan, Talwar 2021, lemma 3.2 and theorem 3.1).
         """
-        e = math.exp(epsilon)
-        return cls(e, 1 / (2 * e), scale=2 * e / (e + 1))
+        exp_epsilon = math.exp(epsilon)
+        return cls(exp_epsilon, 1 / (2 * exp_epsilon), scale=2 * exp_epsilon / (exp_epsilon + 1))
 
     @classmethod
-    def mixed(cls, parts: Sequence[tuple[float, Blanket]]) -> Blanket:
+    def from_mixture(cls, parts: Sequence[tuple[float, Blanket]]) -> Blanket:
         """Make the blanket of people who draw one of several kinds of report by these shares."""
-        ratio = max(one.ratio for _, one in parts)
-        if any(one.scale != 1 or one.ratio < ratio * (1 - 1e-9) for _, one in parts):
-            return cls.of_epsilon(math.log(ratio))
-        masses = np.array([[share * m for m in (b.one, b.both, b.neither)] for share, b in parts])
-        return cls(ratio, *masses.sum(axis=0).tolist())
+        max_ratio = max(blanket.ratio for _, blanket in parts)
+        if any(
+            blanket.scale != 1 or blanket.ratio < max_ratio * (1 - 1e-9) for _, blanket in parts
+        ):
+            return cls.from_epsilon(math.log(max_ratio))
+        weighted_masses = np.array(
+            [
+                [
+                    share * mass
+                    for mass in (blanket.single_mass, blanket.both_mass, blanket.neither_mass)
+                ]
+                for share, blanket in parts
+            ]
+        )
+        return cls(max_ratio, *weighted_masses.sum(axis=0).tolist())
 
 
 AnyBlanket: TypeAlias = Blanket | SheetBlanket
 """Of reports with two likelihoods, or of sheets with several groups or uneven made-up answers."""
 
 
-def is_kept(blanket: AnyBlanket, people: int, epsilon: float, delta: float) -> bool:
+def is_epsilon_kept(blanket: AnyBlanket, people: int, epsilon: float, delta: float) -> bool:
     """Whether shuffled reports satisfy (epsilon, delta), by the blanket's bound or that of clones.
 
     Parameters
@@ -111,12 +131,15 @@ def is_kept(blanket: AnyBlanket, people: int, epsilon: float, delta: float) -> b
         The blanket is the better decomposition, but its delta is computed from above; so the bound
         that uses only the local epsilon may be lower.
     """
-    if delta_of(blanket, people, epsilon) <= delta:
+    if compute_shuffled_delta(blanket, people, epsilon) <= delta:
         return True
-    return delta_of(Blanket.of_epsilon(math.log(blanket.ratio)), people, epsilon) <= delta
+    return (
+        compute_shuffled_delta(Blanket.from_epsilon(math.log(blanket.ratio)), people, epsilon)
+        <= delta
+    )
 
 
-def delta_of(blanket: AnyBlanket, people: int, epsilon: float) -> float:
+def compute_shuffled_delta(blanket: AnyBlanket, people: int, epsilon: float) -> float:
     """Compute the delta at which the shuffled reports of this many people satisfy an epsilon.
 
     delta = E[(sum of l over the reports)^+] / n, where each of n people adds l = (r - exp(epsilon)
@@ -136,77 +159,126 @@ def delta_of(blanket: AnyBlanket, people: int, epsilon: float) -> float:
         An upper bound.
     """
     if isinstance(blanket, SheetBlanket):
-        return blanket.delta(people, epsilon)
+        return blanket.compute_delta(people, epsilon)
     from scipy.stats import binom
 
-    n, e, scale = people, math.exp(epsilon), blanket.scale
-    up, down = scale * (blanket.ratio - e), scale * (1 - e * blanket.ratio)
-    if up <= 0:
+    n, exp_epsilon, scale = people, math.exp(epsilon), blanket.scale
+    high_gain = scale * (blanket.ratio - exp_epsilon)
+    low_gain = scale * (1 - exp_epsilon * blanket.ratio)
+    if high_gain <= 0:
         return 0.0  # the reports by themselves keep epsilon
-    told = 2 * blanket.one
+    telling_share = 2 * blanket.single_mass
     # T reports tell x and x' apart; what is outside these T, at most (T / n) up each, is added
-    rare = 1e-12 * LEFT_OUT
-    low, high = max(int(binom.ppf(rare, n, told)), 0), int(binom.isf(rare, n, told)) + 1
-    left_out = up * float(binom.cdf(low - 1, n, told) + binom.sf(high, n, told))
-    total = np.unique(np.linspace(low, high, min(high - low + 1, TERMS)).astype(np.int64))
-    if len(total) < high - low + 1:  # many: as many as at the lower end of each stretch
-        chance = np.diff(np.append(binom.cdf(total - 1, n, told), binom.cdf(high, n, told)))
-        most = np.append(total[1:] - 1, high)
+    rare_chance = 1e-12 * TAIL_SHARE
+    min_telling = max(int(binom.ppf(rare_chance, n, telling_share)), 0)
+    max_telling = int(binom.isf(rare_chance, n, telling_share)) + 1
+    tail_delta = high_gain * float(
+        binom.cdf(min_telling - 1, n, telling_share) + binom.sf(max_telling, n, telling_share)
+    )
+    telling_counts = np.unique(
+        np.linspace(min_telling, max_telling, min(max_telling - min_telling + 1, MAX_TERMS)).astype(
+            np.int64
+        )
+    )
+    if (
+        len(telling_counts) < max_telling - min_telling + 1
+    ):  # many: as many as at the lower end of each stretch
+        count_chances = np.diff(
+            np.append(
+                binom.cdf(telling_counts - 1, n, telling_share),
+                binom.cdf(max_telling, n, telling_share),
+            )
+        )
+        block_max = np.append(telling_counts[1:] - 1, max_telling)
     else:
-        chance, most = binom.pmf(total, n, told), total
+        count_chances, block_max = binom.pmf(telling_counts, n, telling_share), telling_counts
     # the others pull the sum down: counted as few as they are in each of some bands
-    edges, weights = _bands(binom, n - most, blanket.neither / (1 - told))
-    fewest = _fewest(binom, rare, n - most, blanket.both / (1 - told))
-    left_out += up * rare * told
-    found = 0.0
-    for edge, weight in zip(edges, weights, strict=True):
-        pull = (e - 1) * (edge + blanket.ratio * fewest)
-        found += float((chance * weight) @ _excess(binom, total, most, up, down, pull))
-    return found / n * (1 + SLACK) + left_out
+    band_edges, band_weights = _split_into_bands(
+        binom, n - block_max, blanket.neither_mass / (1 - telling_share)
+    )
+    min_both = _find_lower_quantile(
+        binom, rare_chance, n - block_max, blanket.both_mass / (1 - telling_share)
+    )
+    tail_delta += high_gain * rare_chance * telling_share
+    excess_total = 0.0
+    for band_edge, band_weight in zip(band_edges, band_weights, strict=True):
+        downward_pull = (exp_epsilon - 1) * (band_edge + blanket.ratio * min_both)
+        excess_total += float(
+            (count_chances * band_weight)
+            @ _compute_excess(binom, telling_counts, block_max, high_gain, low_gain, downward_pull)
+        )
+    return excess_total / n * (1 + FLOAT_SLACK) + tail_delta
 
 
-def _bands(binom: Any, trials: Any, share: float) -> tuple[list[Any], list[Any]]:
+def _split_into_bands(binom: Any, trials: Any, success_share: float) -> tuple[list[Any], list[Any]]:
     """Fewest of ``trials`` in each band of their quantiles, and the band's probability."""
-    if share <= 0:
+    if success_share <= 0:
         return [np.zeros(len(trials))], [np.ones(len(trials))]
     # the trials fall from term to term: of some neighbours the last has the fewest
-    last = np.minimum(np.arange(BLOCK, len(trials) + BLOCK, BLOCK), len(trials)) - 1
-    some, back = trials[last], np.arange(len(trials)) // BLOCK
-    edges, below = [np.zeros(len(some))], [np.zeros(len(some))]
-    for tail in np.geomspace(1e-16, 0.5, BANDS - 1):
-        edge = _fewest(binom, float(tail), some, share)
-        edges.append(edge)
-        below.append(np.where(edge > 0, binom.cdf(edge - 1, some, share), 0.0))
-    below.append(np.ones(len(some)))
-    weights = [np.maximum(after - before, 0.0) for before, after in pairwise(below)]
-    return [one[back] for one in edges], [one[back] for one in weights]
+    block_ends = (
+        np.minimum(
+            np.arange(TERMS_PER_BLOCK, len(trials) + TERMS_PER_BLOCK, TERMS_PER_BLOCK), len(trials)
+        )
+        - 1
+    )
+    block_trials, block_index = trials[block_ends], np.arange(len(trials)) // TERMS_PER_BLOCK
+    band_edges, cumulative_chances = [np.zeros(len(block_trials))], [np.zeros(len(block_trials))]
+    for tail_chance in np.geomspace(1e-16, 0.5, QUANTILE_BANDS - 1):
+        band_edge = _find_lower_quantile(binom, float(tail_chance), block_trials, success_share)
+        band_edges.append(band_edge)
+        cumulative_chances.append(
+            np.where(band_edge > 0, binom.cdf(band_edge - 1, block_trials, success_share), 0.0)
+        )
+    cumulative_chances.append(np.ones(len(block_trials)))
+    band_weights = [
+        np.maximum(upper_chance - lower_chance, 0.0)
+        for lower_chance, upper_chance in pairwise(cumulative_chances)
+    ]
+    return [band_values[block_index] for band_values in band_edges], [
+        band_values[block_index] for band_values in band_weights
+    ]
 
 
-def _fewest(binom: Any, tail: float, trials: Any, share: float) -> Any:
-    """Find the number of successes that is undercut with a probability of at most ``tail``."""
-    if share <= 0:
+def _find_lower_quantile(binom: Any, tail_chance: float, trials: Any, success_share: float) -> Any:
+    """Find the number of successes that is undercut with probability ``tail_chance`` at most."""
+    if success_share <= 0:
         return np.zeros(len(trials))
-    return np.where(trials > 0, np.maximum(binom.ppf(tail, np.maximum(trials, 1), share), 0.0), 0.0)
+    return np.where(
+        trials > 0,
+        np.maximum(binom.ppf(tail_chance, np.maximum(trials, 1), success_share), 0.0),
+        0.0,
+    )
 
 
-def _excess(binom: Any, least: Any, most: Any, up: float, down: float, pull: Any) -> Any:
+def _compute_excess(
+    binom: Any,
+    min_telling: Any,
+    max_telling: Any,
+    high_gain: float,
+    low_gain: float,
+    downward_pull: Any,
+) -> Any:
     """E[(up k + down (T - k) - pull)^+] for k ~ Bin(T, 1/2), at most, with T from least to most."""
-    wide = up - down
-    missing = pull - down * least  # k must exceed this over ``wide``
-    first = np.floor(missing / wide) + 1
-    reached = binom.sf(first - 1, most, 0.5)
-    mean = most / 2 * binom.sf(first - 2, np.maximum(most - 1, 0), 0.5)  # E[k; k >= first]
-    return np.maximum(wide * mean - missing * reached, 0.0)
+    gain_difference = high_gain - low_gain
+    required_sum = downward_pull - low_gain * min_telling  # k must exceed this over ``wide``
+    first_count = np.floor(required_sum / gain_difference) + 1
+    reach_chance = binom.sf(first_count - 1, max_telling, 0.5)
+    partial_mean = (
+        max_telling / 2 * binom.sf(first_count - 2, np.maximum(max_telling - 1, 0), 0.5)
+    )  # E[k; k >= first]
+    return np.maximum(gain_difference * partial_mean - required_sum * reach_chance, 0.0)
 
 
-def amplified(epsilon: float, n: int, delta: float, blanket: AnyBlanket | None = None) -> float:
+def compute_amplified_epsilon(
+    epsilon: float, respondents: int, delta: float, blanket: AnyBlanket | None = None
+) -> float:
     """Compute the epsilon of shuffled reports at a delta; the local one if nothing is gained.
 
     Parameters
     ----------
     epsilon : float
         Of each report by itself.
-    n : int
+    respondents : int
         Honest reports in one shuffle, one per person.
     delta : float
     blanket : Blanket, optional
@@ -214,22 +286,26 @@ def amplified(epsilon: float, n: int, delta: float, blanket: AnyBlanket | None =
 
     Examples
     --------
-    >>> round(amplified(2.0, 10_000, 1e-6), 2)
+    >>> round(compute_amplified_epsilon(2.0, 10_000, 1e-6), 2)
     0.16
     """
-    if not epsilon > 0 or not 0 < delta < 1 or not 1 <= n <= MOST:
+    if not epsilon > 0 or not 0 < delta < 1 or not 1 <= respondents <= MAX_RESPONDENTS:
         raise PrivacyError(
-            f"epsilon={epsilon!r}, n={n!r}, delta={delta!r}: epsilon must be above 0, "
-            f"delta inside (0, 1) and n from 1 to {MOST:,}"
+            f"epsilon={epsilon!r}, n={respondents!r}, delta={delta!r}: epsilon must be above 0, "
+            f"delta inside (0, 1) and n from 1 to {MAX_RESPONDENTS:,}"
         )
-    if math.isinf(epsilon) or epsilon > LARGEST_LOCAL:
+    if math.isinf(epsilon) or epsilon > MAX_LOCAL_EPSILON:
         return epsilon
-    known = blanket or Blanket.of_epsilon(epsilon)
-    low, high = 0.0, epsilon
-    while high - low > 1e-4 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_kept(known, n, middle, delta) else (middle, high)
-    return high
+    known_blanket = blanket or Blanket.from_epsilon(epsilon)
+    low_epsilon, high_epsilon = 0.0, epsilon
+    while high_epsilon - low_epsilon > 1e-4 * high_epsilon:
+        middle_epsilon = (low_epsilon + high_epsilon) / 2
+        low_epsilon, high_epsilon = (
+            (low_epsilon, middle_epsilon)
+            if is_epsilon_kept(known_blanket, respondents, middle_epsilon, delta)
+            else (middle_epsilon, high_epsilon)
+        )
+    return high_epsilon
 
 
 @dataclass(frozen=True)
@@ -260,89 +336,97 @@ class Shuffle:
                 f"shuffled: delta is {self.delta!r}; give a number between 0 and 1, such as 1e-8: "
                 "shuffled reports keep no epsilon without one"
             )
-        whole = isinstance(self.respondents, int) and not isinstance(self.respondents, bool)
-        if not whole or not 2 <= self.respondents <= MOST:
+        is_integer = isinstance(self.respondents, int) and not isinstance(self.respondents, bool)
+        if not is_integer or not 2 <= self.respondents <= MAX_RESPONDENTS:
             raise PrivacyError(
-                f"shuffled: respondents is {self.respondents!r}; expect 2 to {MOST:,}, and no more "
-                "than will certainly take part"
+                f"shuffled: respondents is {self.respondents!r}; expect 2 to {MAX_RESPONDENTS:,}, "
+                "and no more than will certainly take part"
             )
 
     @classmethod
-    def of(cls, blanket: AnyBlanket, delta: float, respondents: int) -> Shuffle:
+    def from_blanket(cls, blanket: AnyBlanket, delta: float, respondents: int) -> Shuffle:
         """Compute the promise of shuffling this many reports."""
         cls(1.0, delta, respondents)  # checks both
-        found = amplified(math.log(blanket.ratio), respondents, delta, blanket)
-        return cls(float(rounded_up(found, 4)), delta, respondents)
+        amplified_epsilon = compute_amplified_epsilon(
+            math.log(blanket.ratio), respondents, delta, blanket
+        )
+        return cls(float(format_rounded_up(amplified_epsilon, 4)), delta, respondents)
 
-    def kept(self, blanket: AnyBlanket) -> bool:
+    def is_kept_by(self, blanket: AnyBlanket) -> bool:
         """Whether the shuffled reports satisfy the promise."""
-        return is_kept(blanket, self.respondents, self.epsilon, self.delta)
+        return is_epsilon_kept(blanket, self.respondents, self.epsilon, self.delta)
 
-    def check(self, blanket: AnyBlanket) -> None:
+    def require_kept_by(self, blanket: AnyBlanket) -> None:
         """Raise if the reports reveal more than the promise allows."""
-        if not self.kept(blanket):
-            local = math.log(blanket.ratio)
-            found = amplified(local, self.respondents, self.delta, blanket)
+        if not self.is_kept_by(blanket):
+            local_epsilon = math.log(blanket.ratio)
+            amplified_epsilon = compute_amplified_epsilon(
+                local_epsilon, self.respondents, self.delta, blanket
+            )
             raise PrivacyError(
-                f"shuffled: reports of epsilon {rounded_up(local, 4)} each, shuffled among "
-                f"{self.respondents:,}, have an epsilon of {rounded_up(found, 4)}, not "
-                f"{rounded_up(self.epsilon)}; let each reveal less, or expect more respondents"
+                f"shuffled: reports of epsilon {format_rounded_up(local_epsilon, 4)} each, "
+                f"shuffled among {self.respondents:,}, have an epsilon of "
+                f"{format_rounded_up(amplified_epsilon, 4)}, not "
+                f"{format_rounded_up(self.epsilon)}; let each reveal less, or expect more "
+                "respondents"
             )
 
-    def best(self, made: Callable[[float], tuple[T, AnyBlanket]]) -> T:
+    def find_largest_local(self, make_plan: Callable[[float], tuple[T, AnyBlanket]]) -> T:
         """Find the plan with the largest local epsilon that the shuffle allows.
 
         Parameters
         ----------
-        made : callable
+        make_plan : callable
             From a local epsilon to, for example, a plan and the blanket of its reports.
         """
-        low, high = self.epsilon, LARGEST_LOCAL
-        found, _ = made(low)
-        while high - low > 0.005:
-            middle = math.floor(500 * (low + high)) / 1000
-            if not low < middle < high:
+        low_epsilon, high_epsilon = self.epsilon, MAX_LOCAL_EPSILON
+        best_plan, _ = make_plan(low_epsilon)
+        while high_epsilon - low_epsilon > 0.005:
+            middle_epsilon = math.floor(500 * (low_epsilon + high_epsilon)) / 1000
+            if not low_epsilon < middle_epsilon < high_epsilon:
                 break
-            one, blanket = made(middle)
-            if self.kept(blanket):
-                low, found = middle, one
+            plan, blanket = make_plan(middle_epsilon)
+            if self.is_kept_by(blanket):
+                low_epsilon, best_plan = middle_epsilon, plan
             else:
-                high = middle
-        return found
+                high_epsilon = middle_epsilon
+        return best_plan
 
-    def promise(self, local: Guarantee, people: int | None = None) -> Guarantee:
+    def apply_to_guarantee(
+        self, local_guarantee: Guarantee, people: int | None = None
+    ) -> Guarantee:
         """Return the guarantee with shuffling; the local one if too few people took part.
 
         Parameters
         ----------
-        local : Guarantee
+        local_guarantee : Guarantee
             Of the reports by themselves.
         people : int, optional
             How many were counted in the smallest batch, 0 where some were not shuffled; None
             before anyone was.
         """
         if people is not None and people < self.respondents:
-            few = (
+            shortfall = (
                 f"nothing of a shuffle: the smallest batch has {people:,} counted reports, and the "
                 f"stronger promise needs {self.respondents:,} in each"
             )
             if not people:
-                few = "nothing of a shuffle: reports without a batch mark were counted"
-            return replace(local, assumptions=(*local.assumptions, few))
+                shortfall = "nothing of a shuffle: reports without a batch mark were counted"
+            return replace(local_guarantee, assumptions=(*local_guarantee.assumptions, shortfall))
         return replace(
-            local,
-            epsilon=min(self.epsilon, local.epsilon),
+            local_guarantee,
+            epsilon=min(self.epsilon, local_guarantee.epsilon),
             delta=self.delta,
             against="everyone who sees only the shuffled reports",
-            unshuffled=local.epsilon,
+            unshuffled=local_guarantee.epsilon,
             assumptions=(
-                *local.assumptions,
-                ANONYMOUS,
+                *local_guarantee.assumptions,
+                ANONYMISER_ASSUMPTION,
                 f"at least {self.respondents:,} honest reports are in one shuffle, one per person",
             ),
             charges=tuple(
-                replace(one, epsilon=min(self.epsilon, one.epsilon), delta=self.delta)
-                for one in local.charges
+                replace(charge, epsilon=min(self.epsilon, charge.epsilon), delta=self.delta)
+                for charge in local_guarantee.charges
             ),
         )
 
@@ -358,6 +442,6 @@ class ShuffleBody(Body):
     delta: float
     respondents: int
 
-    def shuffle(self) -> Shuffle:
+    def to_shuffle(self) -> Shuffle:
         """The value this shape stands for."""
         return Shuffle(self.epsilon, self.delta, self.respondents)

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from discreet.arrays import Array, Floats, Integers
-from discreet.documents import Body, dump, load
+from discreet.documents import Body, dump_document, load_document
 from discreet.encoding import Cells, Grid
 from discreet.errors import EstimationError, FormatError
 from discreet.privacy import Guarantee, GuaranteeBody
@@ -25,24 +25,24 @@ from discreet.schema import Categorical, Numeric, Schema, SchemaBody
 from discreet.scoring import (
     Correction,
     CorrectionBody,
-    Likeliest,
-    LikeliestBody,
     Scoring,
     ScoringBody,
+    WholeSheetFit,
+    WholeSheetFitBody,
 )
 
 __all__ = [
     "Moments",
-    "Order",
+    "OrderStatistics",
     "Statistics",
     "Table",
-    "precision_weighted",
+    "compute_precision_weighted_mean",
 ]
 
 VERSION = 5
 
 
-def precision_weighted(
+def compute_precision_weighted_mean(
     estimates: Sequence[Any], variances: Sequence[Any], *, elementwise: bool = False
 ) -> tuple[Floats, Floats]:
     """Compute the precision-weighted mean of independent estimates of the same numbers.
@@ -66,26 +66,37 @@ def precision_weighted(
 
     Examples
     --------
-    >>> mean, variance = precision_weighted([[10.0, 20.0], [16.0, 26.0]], [1.0, 2.0])
+    >>> mean, variance = compute_precision_weighted_mean([[10.0, 20.0], [16.0, 26.0]], [1.0, 2.0])
     >>> mean.tolist(), variance.round(3).tolist()
     ([12.0, 22.0], [0.667, 0.667])
     """
     if not len(estimates) or len(estimates) != len(variances):
         raise EstimationError(f"{len(estimates)} estimates with {len(variances)} variances")
-    values = np.array(estimates, dtype=np.float64)
-    spread = np.array([np.broadcast_to(one, values.shape[1:]) for one in variances], np.float64)
-    if np.isnan(spread).any() or (spread < 0).any():
+    stacked_estimates = np.array(estimates, dtype=np.float64)
+    stacked_variances = np.array(
+        [np.broadcast_to(variance, stacked_estimates.shape[1:]) for variance in variances],
+        np.float64,
+    )
+    if np.isnan(stacked_variances).any() or (stacked_variances < 0).any():
         raise EstimationError("a variance is negative or not a number")
-    doubt = spread if elementwise else spread.reshape(len(spread), -1).mean(axis=1)
-    least = doubt.min(axis=0)
+    weight_variances = (
+        stacked_variances
+        if elementwise
+        else stacked_variances.reshape(len(stacked_variances), -1).mean(axis=1)
+    )
+    least_variance = weight_variances.min(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         # equal doubts of 0 or infinity count alike
-        weight = np.where(doubt == least, 1.0, least / doubt)
-    weight = weight / weight.sum(axis=0)
+        weights = np.where(
+            weight_variances == least_variance, 1.0, least_variance / weight_variances
+        )
+    weights = weights / weights.sum(axis=0)
     if not elementwise:
-        weight = weight.reshape(-1, *[1] * (values.ndim - 1))
-    noise = weight**2 * np.where(weight > 0, spread, 0.0)
-    return np.asarray((weight * values).sum(axis=0)), np.asarray(noise.sum(axis=0))
+        weights = weights.reshape(-1, *[1] * (stacked_estimates.ndim - 1))
+    variance_terms = weights**2 * np.where(weights > 0, stacked_variances, 0.0)
+    return np.asarray((weights * stacked_estimates).sum(axis=0)), np.asarray(
+        variance_terms.sum(axis=0)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +110,7 @@ class Table:
     variances : array of the same shape, optional
         Of each count as an estimate of the number of people in that cell, out of the people that
         the statistics are of. Zero where the counts are exact.
-    opposed : float
+    cancelling_share : float
         Share of the noise variance that cancels in sums over the classes, because it moves people
         from class to class: 0 if all counts err independently, 1 if only the class is noisy.
     """
@@ -107,7 +118,7 @@ class Table:
     cells: Cells
     counts: Array
     variances: Array = None  # type: ignore[assignment]
-    opposed: float = 0.0
+    cancelling_share: float = 0.0
 
     def __post_init__(self) -> None:
         if self.variances is None:
@@ -121,22 +132,27 @@ class Table:
     def __add__(self, other: Table) -> Table:
         if self.cells != other.cells:
             raise EstimationError(f"{self.cells.feature.name}: the two tables have other cells")
-        noise = [float(np.sum(one.variances)) for one in (self, other)]
-        opposed = 0.0
-        if sum(noise) > 0:
-            opposed = (noise[0] * self.opposed + noise[1] * other.opposed) / sum(noise)
+        noise_totals = [float(np.sum(table.variances)) for table in (self, other)]
+        cancelling_share = 0.0
+        if sum(noise_totals) > 0:
+            cancelling_share = (
+                noise_totals[0] * self.cancelling_share + noise_totals[1] * other.cancelling_share
+            ) / sum(noise_totals)
         return Table(
-            self.cells, self.counts + other.counts, self.variances + other.variances, opposed
+            self.cells,
+            self.counts + other.counts,
+            self.variances + other.variances,
+            cancelling_share,
         )
 
     @property
-    def between(self) -> Array:
+    def between_class_variances(self) -> Array:
         """Variances for comparing classes: half the variance of the difference between two classes.
 
         Noise that cancels out in sums over K classes has a correlation of -1 / (K - 1) between
         two of them.
         """
-        return self.variances * (1 + self.opposed / max(len(self.counts) - 1, 1))
+        return self.variances * (1 + self.cancelling_share / max(len(self.counts) - 1, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,46 +195,52 @@ class Moments:
     @property
     def mean(self) -> Array:
         """Class means; the origin where a class has no values."""
-        some = self.counts > 0
-        counts = np.where(some, self.counts, 1.0)
-        return np.asarray(self.origin + self.step * np.where(some, self.totals / counts, 0.0))
+        has_values = self.counts > 0
+        safe_counts = np.where(has_values, self.counts, 1.0)
+        return np.asarray(
+            self.origin + self.step * np.where(has_values, self.totals / safe_counts, 0.0)
+        )
 
     @property
     def variance(self) -> Array:
         """Class variances (divided by n); may be negative when the sums are noisy."""
-        counts = np.where(self.counts > 0, self.counts, 1.0)
-        shift = self.totals / counts
-        return np.asarray(self.step**2 * (self.squares / counts - shift * shift))
+        safe_counts = np.where(self.counts > 0, self.counts, 1.0)
+        mean_steps = self.totals / safe_counts
+        return np.asarray(self.step**2 * (self.squares / safe_counts - mean_steps * mean_steps))
 
-    def recentred(self, origin: Array) -> Moments:
+    def move_origin(self, origin: Array) -> Moments:
         """The same moments about another origin."""
-        move = (self.origin - origin) / self.step
-        totals = self.totals + self.counts * move
-        squares = self.squares + 2 * move * self.totals + self.counts * move * move
+        origin_shift = (self.origin - origin) / self.step
+        totals = self.totals + self.counts * origin_shift
+        squares = (
+            self.squares
+            + 2 * origin_shift * self.totals
+            + self.counts * origin_shift * origin_shift
+        )
         return replace(self, totals=totals, squares=squares, origin=origin)
 
     def __add__(self, other: Moments) -> Moments:
         if self.feature != other.feature or self.step != other.step:
             raise EstimationError(f"{self.feature.name}: the two moments have other grids")
-        one = self
+        first = self
         if not np.array_equal(self.origin, other.origin):
             # Chan, Golub, LeVeque 1979: sums about the pooled mean lose no digits
-            weight = np.where(self.counts + other.counts > 0, self.counts + other.counts, 1.0)
-            pooled = (self.counts * self.mean + other.counts * other.mean) / weight
-            one, other = self.recentred(pooled), other.recentred(pooled)
+            safe_counts = np.where(self.counts + other.counts > 0, self.counts + other.counts, 1.0)
+            pooled_mean = (self.counts * self.mean + other.counts * other.mean) / safe_counts
+            first, other = self.move_origin(pooled_mean), other.move_origin(pooled_mean)
         return Moments(
-            one.feature,
-            one.counts + other.counts,
-            one.totals + other.totals,
-            one.squares + other.squares,
-            one.missing + other.missing,
-            one.origin,
-            one.step,
-            one.variances + other.variances,
-            self._noise_beside(other),
+            first.feature,
+            first.counts + other.counts,
+            first.totals + other.totals,
+            first.squares + other.squares,
+            first.missing + other.missing,
+            first.origin,
+            first.step,
+            first.variances + other.variances,
+            self._pool_noise(other),
         )
 
-    def _noise_beside(self, other: Moments) -> Array | None:
+    def _pool_noise(self, other: Moments) -> Array | None:
         """Noise of the pooled variance (n v + m w) / (n + m) of two groups of people."""
         if self.noise is None or other.noise is None:
             return None
@@ -227,7 +249,7 @@ class Moments:
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class OrderStatistics:
     """Per-class order statistics on the grid: sorted distinct indices and how often each occurs.
 
     Exact, private, and never written to a file; central methods read quantiles from it.
@@ -235,19 +257,19 @@ class Order:
 
     feature: Numeric
     grid: Grid
-    levels: Integers
+    grid_indices: Integers
     counts: Integers
 
     def indices(self, index: int) -> Integers:
         """The grid indices of all values of one class, sorted."""
-        return np.repeat(self.levels, self.counts[index])
+        return np.repeat(self.grid_indices, self.counts[index])
 
-    def __add__(self, other: Order) -> Order:
-        levels = np.union1d(self.levels, other.levels)
-        counts = np.zeros((len(self.counts), len(levels)), dtype=np.int64)
-        for one in (self, other):
-            counts[:, np.searchsorted(levels, one.levels)] += one.counts
-        return Order(self.feature, self.grid, levels, counts)
+    def __add__(self, other: OrderStatistics) -> OrderStatistics:
+        grid_indices = np.union1d(self.grid_indices, other.grid_indices)
+        counts = np.zeros((len(self.counts), len(grid_indices)), dtype=np.int64)
+        for order in (self, other):
+            counts[:, np.searchsorted(grid_indices, order.grid_indices)] += order.counts
+        return OrderStatistics(self.feature, self.grid, grid_indices, counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +285,7 @@ class Statistics:
         Of the totals.
     tables : mapping of feature name to Table
     moments : mapping of feature name to Moments
-    orders : mapping of feature name to Order
+    order_statistics : mapping of feature name to OrderStatistics
         Only when asked for, only in exact statistics.
     guarantee : Guarantee
         Void where the schema was inferred.
@@ -273,7 +295,7 @@ class Statistics:
         Default settings of :func:`discreet.estimate` for these statistics.
     corrections : sequence of Correction
         Noisy residuals of the models during training, in order.
-    likeliest : Likeliest, optional
+    likeliest : WholeSheetFit, optional
         Maximum-likelihood model of whole sheets; not additive.
     """
 
@@ -282,28 +304,30 @@ class Statistics:
     variances: Array = None  # type: ignore[assignment]
     tables: Mapping[str, Table] = field(default_factory=dict)
     moments: Mapping[str, Moments] = field(default_factory=dict)
-    orders: Mapping[str, Order] = field(default_factory=dict)
-    guarantee: Guarantee = field(default_factory=Guarantee.nothing)
+    order_statistics: Mapping[str, OrderStatistics] = field(default_factory=dict)
+    guarantee: Guarantee = field(default_factory=Guarantee.make_unprotected)
     projection: Projection | None = None
     scoring: Scoring = field(default_factory=Scoring)
     corrections: Sequence[Correction] = ()
-    likeliest: Likeliest | None = None
+    likeliest: WholeSheetFit | None = None
 
     def __post_init__(self) -> None:
         if self.variances is None:
             object.__setattr__(self, "variances", np.zeros(self.totals.shape))
-        object.__setattr__(self, "guarantee", self.guarantee.under(schema=self.schema))
-        lacking = set(self.scoring.features or ()) - {*self.tables, *self.moments}
-        if lacking:
-            raise EstimationError(f"the scoring names features without statistics: {lacking}")
+        object.__setattr__(self, "guarantee", self.guarantee.void_if(schema=self.schema))
+        missing_features = set(self.scoring.features or ()) - {*self.tables, *self.moments}
+        if missing_features:
+            raise EstimationError(
+                f"the scoring names features without statistics: {missing_features}"
+            )
         if len(self.scoring.prior or self.totals) != len(self.totals):
             raise EstimationError(f"the prior {self.scoring.prior} does not fit the classes")
-        if self.projection is not None and self.projection.after != self.schema:
+        if self.projection is not None and self.projection.output_schema != self.schema:
             raise EstimationError("the projection makes other features than the schema has")
-        for one in self.corrections:
-            one.check(self.schema, self.tables)
+        for correction in self.corrections:
+            correction.check_tables(self.schema, self.tables)
         if self.likeliest is not None:
-            self.likeliest.check(self.tables, len(self.totals))
+            self.likeliest.check_tables(self.tables, len(self.totals))
         if not 0 <= self.scoring.corrections <= len(self.corrections):
             raise EstimationError(
                 f"the scoring applies {self.scoring.corrections} corrections, and there are "
@@ -327,16 +351,16 @@ class Statistics:
         return plot_statistics(self, feature, ax)
 
     def _repr_html_(self) -> str:
-        from discreet.report.notebook import statistics_html
+        from discreet.report.notebook import render_statistics
 
-        return statistics_html(self)
+        return render_statistics(self)
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether all numbers are exact (all variances are zero)."""
-        parts = [table.variances for table in self.tables.values()]
-        parts += [moments.variances for moments in self.moments.values()]
-        return not any(np.any(part) for part in [self.variances, *parts])
+        variance_arrays = [table.variances for table in self.tables.values()]
+        variance_arrays += [moments.variances for moments in self.moments.values()]
+        return not any(np.any(variances) for variances in [self.variances, *variance_arrays])
 
     def __add__(self, other: Statistics) -> Statistics:
         """Statistics of disjoint groups of people; the larger epsilon is everyone's.
@@ -348,22 +372,26 @@ class Statistics:
             return NotImplemented
         if self.schema.digest != other.schema.digest:
             raise EstimationError("these statistics follow different schemas; they cannot be added")
-        if _body(self.projection) != _body(other.projection):
+        if _encode_projection(self.projection) != _encode_projection(other.projection):
             raise EstimationError("these statistics follow different projections")
-        for one, two in ((self.tables, other.tables), (self.moments, other.moments)):
-            if one.keys() != two.keys():
+        for own_parts, other_parts in ((self.tables, other.tables), (self.moments, other.moments)):
+            if own_parts.keys() != other_parts.keys():
                 raise EstimationError("these statistics cover different features")
-        corrected = self.scoring.corrections or other.scoring.corrections
+        has_corrections = self.scoring.corrections or other.scoring.corrections
         return Statistics(
             self.schema,
             self.totals + other.totals,
             self.variances + other.variances,
             {name: table + other.tables[name] for name, table in self.tables.items()},
-            {name: one + other.moments[name] for name, one in self.moments.items()},
-            {n: o + other.orders[n] for n, o in self.orders.items() if n in other.orders},
-            self.guarantee.beside(other.guarantee),
+            {name: moments + other.moments[name] for name, moments in self.moments.items()},
+            {
+                name: order + other.order_statistics[name]
+                for name, order in self.order_statistics.items()
+                if name in other.order_statistics
+            },
+            self.guarantee.compose_parallel(other.guarantee),
             self.projection,
-            self.scoring if self.scoring == other.scoring and not corrected else Scoring(),
+            self.scoring if self.scoring == other.scoring and not has_corrections else Scoring(),
         )
 
     def to_json(self) -> str:
@@ -377,37 +405,42 @@ class Statistics:
                     "edges": list(table.cells.edges),
                     "counts": table.counts.tolist(),
                     "variances": table.variances.tolist(),
-                    "opposed": table.opposed,
+                    "opposed": table.cancelling_share,
                 }
                 for name, table in self.tables.items()
             },
             "moments": {
                 name: {
-                    **{key: getattr(one, key).tolist() for key in _MOMENT_ARRAYS},
-                    "step": one.step,
-                    "noise": None if one.noise is None else one.noise.tolist(),
+                    **{key: getattr(moments, key).tolist() for key in _MOMENT_ARRAY_NAMES},
+                    "step": moments.step,
+                    "noise": None if moments.noise is None else moments.noise.tolist(),
                 }
-                for name, one in self.moments.items()
+                for name, moments in self.moments.items()
             },
             "guarantee": self.guarantee.to_body(),
-            "projection": _body(self.projection),
+            "projection": _encode_projection(self.projection),
             "scoring": asdict(self.scoring),
-            "corrections": [one.to_body() for one in self.corrections],
+            "corrections": [correction.to_body() for correction in self.corrections],
             "likeliest": None if self.likeliest is None else self.likeliest.to_body(),
         }
-        return dump("statistics", VERSION, body, indent=None)
+        return dump_document("statistics", VERSION, body, indent=None)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Statistics:
         """Read what :meth:`to_json` wrote."""
-        body = load(text, "statistics", VERSION, StatisticsBody)
-        schema = body.public.value()
+        body = load_document(text, "statistics", VERSION, StatisticsBody)
+        schema = body.public.to_schema()
         try:
-            tables = {name: one.table(schema, name) for name, one in body.tables.items()}
-            moments = {name: one.moments(schema, name) for name, one in body.moments.items()}
+            tables = {
+                name: table_body.to_table(schema, name) for name, table_body in body.tables.items()
+            }
+            moments = {
+                name: moments_body.to_moments(schema, name)
+                for name, moments_body in body.moments.items()
+            }
             totals, variances = np.array(body.totals), np.array(body.variances)
-            guarantee = body.guarantee.guarantee()
-            projection = None if body.projection is None else body.projection.projection(schema)
+            guarantee = body.guarantee.to_guarantee()
+            projection = None if body.projection is None else body.projection.to_projection(schema)
             return cls(
                 schema,
                 totals,
@@ -417,18 +450,20 @@ class Statistics:
                 guarantee=guarantee,
                 projection=projection,
                 scoring=Scoring(**body.scoring.model_dump()),
-                corrections=tuple(one.correction() for one in body.corrections),
-                likeliest=None if body.likeliest is None else body.likeliest.likeliest(),
+                corrections=tuple(
+                    correction_body.to_correction() for correction_body in body.corrections
+                ),
+                likeliest=None if body.likeliest is None else body.likeliest.to_whole_sheet_fit(),
             )
         except ValueError as error:
             raise FormatError(f"these statistics do not fit their own schema: {error}") from None
 
 
-def _body(projection: Projection | None) -> dict[str, Any] | None:
+def _encode_projection(projection: Projection | None) -> dict[str, Any] | None:
     return None if projection is None else projection.to_body()
 
 
-_MOMENT_ARRAYS = ("counts", "totals", "squares", "missing", "origin", "variances")
+_MOMENT_ARRAY_NAMES = ("counts", "totals", "squares", "missing", "origin", "variances")
 
 Number = int | float
 
@@ -439,8 +474,8 @@ class TableBody(Body):
     variances: list[list[Number]]
     opposed: float = Field(ge=0, le=1)
 
-    def table(self, schema: Schema, name: str) -> Table:
-        cells = cells_from(schema, name, self.edges)
+    def to_table(self, schema: Schema, name: str) -> Table:
+        cells = load_cells(schema, name, self.edges)
         return Table(cells, np.array(self.counts), np.array(self.variances), self.opposed)
 
 
@@ -454,12 +489,17 @@ class MomentsBody(Body):
     step: float
     noise: list[Number] | None
 
-    def moments(self, schema: Schema, name: str) -> Moments:
+    def to_moments(self, schema: Schema, name: str) -> Moments:
         feature = schema[name]
         if not isinstance(feature, Numeric):
             raise FormatError(f"{name} is not numeric, so it has no moments")
-        arrays = {key: np.array(getattr(self, key)) for key in _MOMENT_ARRAYS}
-        if any(arrays[key].shape != (len(schema.classes),) for key in _MOMENT_ARRAYS[:5]):
+        arrays = {
+            array_name: np.array(getattr(self, array_name)) for array_name in _MOMENT_ARRAY_NAMES
+        }
+        if any(
+            arrays[array_name].shape != (len(schema.classes),)
+            for array_name in _MOMENT_ARRAY_NAMES[:5]
+        ):
             raise FormatError(f"{name}: the moments do not fit the classes")
         noise = None if self.noise is None else np.array(self.noise)
         if noise is not None and noise.shape != (len(schema.classes),):
@@ -477,14 +517,16 @@ class StatisticsBody(Body):
     projection: ProjectionBody | None
     scoring: ScoringBody
     corrections: list[CorrectionBody]
-    likeliest: LikeliestBody | None
+    likeliest: WholeSheetFitBody | None
 
 
-def cells_from(schema: Schema, name: str, edges: list[float]) -> Cells:
+def load_cells(schema: Schema, name: str, edges: list[float]) -> Cells:
     """Load the cells of a feature from the edges in a file."""
     feature = schema[name]
     if isinstance(feature, Categorical):
-        return Cells.of(schema, name)
-    if len(edges) < 2 or not all(a < b for a, b in pairwise(edges)):
+        return Cells.from_schema(schema, name)
+    if len(edges) < 2 or not all(
+        left_edge < right_edge for left_edge, right_edge in pairwise(edges)
+    ):
         raise FormatError(f"{name}: the edges of its bins do not increase")
     return Cells(feature, tuple(edges), schema.missing_tokens, schema.unseen, schema.outliers)

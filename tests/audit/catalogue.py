@@ -30,25 +30,25 @@ from discreet.audit import (
     Pair,
     Subject,
     audit,
-    of_classifier,
-    of_collection,
-    of_function,
-    of_manifest,
-    of_mechanism,
+    make_classifier_subject,
+    make_collection_subject,
+    make_function_subject,
+    make_manifest_subject,
+    make_mechanism_subject,
 )
-from discreet.audit.hardest import hardest
-from discreet.audit.neighbours import added, columns_of
-from discreet.audit.reports import Device, of_oracle, shown
-from discreet.audit.subject import Walk
+from discreet.audit.hardest import make_worst_case_pairs
+from discreet.audit.neighbours import convert_to_columns, make_add_pairs
+from discreet.audit.reports import RespondentDevice, describe_report, make_oracle_subject
+from discreet.audit.subject import EnumerableCheck
 from discreet.central import budget as budget_module
 from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
 from discreet.central import smooth as smooth_module
-from discreet.central.budget import Noise, Settings
+from discreet.central.budget import CentralSettings, IntegerNoise
 from discreet.central.training import train
-from discreet.collection.report import identity_of
+from discreet.collection.report import derive_report_id
 from discreet.collection.respondent import MemoryStore, Respondent
-from discreet.encoding import class_codes
+from discreet.encoding import encode_classes
 from discreet.estimation import estimate
 from discreet.local.plan import Plan, Question
 from discreet.mechanisms.frequency import DE
@@ -56,7 +56,7 @@ from discreet.mechanisms.mean import Piecewise
 from discreet.randomness import CryptoRandom, Random
 from discreet.statistics import Statistics
 from discreet.survey.questionnaire import Group, Questionnaire
-from discreet.tables.source import Columns
+from discreet.tables.source import InMemorySource
 from twins import TruthFirst
 
 EPSILON = 1.0
@@ -101,14 +101,14 @@ def statistics(
     **settings: Any,
 ) -> Statistics:
     """The statistics of one training."""
-    columns, classes = columns_of(schema, rows)
-    source = Columns(schema, columns, class_codes(schema, classes), None, None)
+    columns, classes = convert_to_columns(schema, rows)
+    source = InMemorySource(schema, columns, encode_classes(schema, classes), None, None)
     return train(
         source,
         epsilon=epsilon,
         delta=settings.pop("delta", 0.0),
         method=method,
-        settings=Settings(**settings),
+        settings=CentralSettings(**settings),
         random=random,
     )
 
@@ -124,30 +124,30 @@ def noisy_numbers(rows: Any, random: Random, **asked: Any) -> dict[str, Any]:
 def central(
     release: Any, schema: Schema = SCHEMA, pairs: Any = None, delta: float = 0.0
 ) -> Subject:
-    return Subject("central", EPSILON, delta, release, pairs or added(schema, 24)[:2])
+    return Subject("central", EPSILON, delta, release, pairs or make_add_pairs(schema, 24)[:2])
 
 
 def with_exact_n(rows: Any, random: Random) -> str:
     """Noisy class counts are scaled so that they add up to the exact n (diffprivlib)."""
-    true = histogram_module.precision_weighted
+    true = histogram_module.compute_precision_weighted_mean
 
     def exact(estimates: Any, variances: Any) -> Any:
         totals, spread = true(estimates, variances)
         return totals * (len(rows) / totals.sum()), spread
 
-    with patch.object(histogram_module, "precision_weighted", exact):
+    with patch.object(histogram_module, "compute_precision_weighted_mean", exact):
         return trained(rows, random)
 
 
 def with_far_sums(rows: Any, random: Random) -> str:
     """Noise for U - L = 1 on a sum of values near 100 (diffprivlib)."""
-    true = moments_module.centred_sums
+    true = moments_module.compute_centred_sums
 
     def uncentred(one: Any, levels: Any) -> Any:
         _, second = true(one, levels)
         return one.counts * round(one.feature.lower / one.step) + one.totals, second
 
-    with patch.object(moments_module, "centred_sums", uncentred):
+    with patch.object(moments_module, "compute_centred_sums", uncentred):
         return trained(rows, random, method="moments")
 
 
@@ -166,13 +166,13 @@ def with_a_method_by_rows(rows: Any, random: Random) -> str:
 
 def with_the_whole_budget_each(rows: Any, random: Random) -> str:
     """Every feature is released with all of epsilon."""
-    real = budget_module.Budget.noise
+    real = budget_module.Budget.spend_on_noise
 
-    def noise(budget: Any, name: str, cost: Fraction, sensitivity: int = 1) -> Noise:
+    def noise(budget: Any, name: str, cost: Fraction, sensitivity: int = 1) -> IntegerNoise:
         real(budget, name, cost, sensitivity)
-        return Noise(sensitivity / budget.whole)
+        return IntegerNoise(sensitivity / budget.total)
 
-    with patch.object(budget_module.Budget, "noise", noise):
+    with patch.object(budget_module.Budget, "spend_on_noise", noise):
         return trained(rows, random, schema=MANY, selection=False)
 
 
@@ -180,9 +180,9 @@ def with_less_noise(
     rows: Any, random: Random, *, part: Fraction, released: Any = trained, **asked: Any
 ) -> Any:
     """All scales too small by a factor: what an audit of a sound method must be able to see."""
-    real, spend = budget_module.Budget.noise, smooth_module.Spender.spend
+    real, spend = budget_module.Budget.spend_on_noise, smooth_module.SmoothNoiseBudget.spend
 
-    def noise(budget: Any, name: str, cost: Fraction, sensitivity: int = 1) -> Noise:
+    def noise(budget: Any, name: str, cost: Fraction, sensitivity: int = 1) -> IntegerNoise:
         made = real(budget, name, cost, sensitivity)
         return replace(made, parameter=made.parameter * part)
 
@@ -191,8 +191,8 @@ def with_less_noise(
         return alpha / float(part), beta
 
     with (
-        patch.object(budget_module.Budget, "noise", noise),
-        patch.object(smooth_module.Spender, "spend", spent),
+        patch.object(budget_module.Budget, "spend_on_noise", noise),
+        patch.object(smooth_module.SmoothNoiseBudget, "spend", spent),
     ):
         return released(rows, random, schema=ONE, **asked)
 
@@ -200,7 +200,7 @@ def with_less_noise(
 def at_the_hardest(method: str, part: Fraction, epsilon: float) -> Subject:
     """Too little noise where it hides least: found by the tables that the audit makes for it."""
     classifier = CentralNB(epsilon, schema=ONE, method=method)
-    pairs = hardest(classifier.get_params(deep=False))
+    pairs = make_worst_case_pairs(classifier.get_params(deep=False))
     asked = {"method": method, "part": part, "epsilon": epsilon, "released": noisy_numbers}
     return Subject("central", epsilon, 0.0, partial(with_less_noise, **asked), pairs, shared=0)
 
@@ -260,8 +260,8 @@ def duchi_with_ties(corner: tuple[int, ...], random: Random) -> tuple[int, ...]:
 def equal_tails(level: int, random: Random) -> int:
     """Listing 5.4: the left or the right tail by a fair coin, however long each is."""
     oracle = Piecewise(EPSILON, "published", resolution=16)
-    largest, half = oracle.largest, oracle.half
-    if random.bernoulli_words(oracle.inside, 1)[0]:
+    largest, half = oracle.largest, oracle.half_width
+    if random.bernoulli_words(oracle.inside_threshold, 1)[0]:
         return level - half + int(random.integers(2 * half + 1, 1)[0])
     if random.integers(2, 1)[0]:
         return -largest + int(random.integers(max(1, level - half + largest), 1)[0])
@@ -270,7 +270,7 @@ def equal_tails(level: int, random: Random) -> int:
 
 def drawn_again(record: Any, random: Random) -> str:
     """Nothing is kept, so a retry is a second report."""
-    return Device(PLAN)(record, random) + Device(PLAN)(record, random)
+    return RespondentDevice(PLAN)(record, random) + RespondentDevice(PLAN)(record, random)
 
 
 def withdrawn(record: Any, random: Random) -> str:
@@ -284,18 +284,20 @@ def named_by_record(record: Any, random: Random) -> str:
     """The id of a report, which no estimate looks at, is made of what the report hides."""
     sent = Respondent(PLAN, MemoryStore(), random_state=random).report(record)
     key = hashlib.sha256(repr(sorted(record.items())).encode()).digest()[:16]
-    return replace(sent, id=identity_of(key)).to_json()
+    return replace(sent, id=derive_report_id(key)).to_json()
 
 
 def question_by_record(record: Any, random: Random) -> str:
     """People with an x answer about it, others do not."""
-    device = Device(Plan(PLAN.schema, EPSILON, PLAN.questions, assignment="groups"))
-    return Device(device.collection, 1 if record["b"] == "x" else 0)(record, random)
+    device = RespondentDevice(Plan(PLAN.schema, EPSILON, PLAN.questions, assignment="groups"))
+    return RespondentDevice(device.collection, 1 if record["b"] == "x" else 0)(record, random)
 
 
 def walked(release: Any, inputs: Any = None) -> Subject:
-    inputs = inputs or of_collection(PLAN).walks[0].inputs[:6]
-    walk = Walk("every output", inputs, release, EPSILON, lambda sent: shown(str(sent)))
+    inputs = inputs or make_collection_subject(PLAN).checks[0].inputs[:6]
+    walk = EnumerableCheck(
+        "every output", inputs, release, EPSILON, lambda sent: describe_report(str(sent))
+    )
     first, last = inputs[0], inputs[-1]
     pairs = [Pair(first[0], last[0], first[1], last[1])]
     return Subject("reports", EPSILON, 0.0, release, pairs, [walk])
@@ -325,19 +327,19 @@ LARGE = Plan(VARIED, EPSILON, [Question(("b",), DE(EPSILON, 14), 1)])
 
 def spaced(record: Any, random: Random, *, value: Any) -> str:
     """A space after the report of whoever has one value: JSON does not look at it."""
-    return Device(LARGE)(record, random).rstrip() + " " * (record["b"] == value)
+    return RespondentDevice(LARGE)(record, random).rstrip() + " " * (record["b"] == value)
 
 
 def reordered(record: Any, random: Random) -> str:
     """The same report, with its keys in an order that depends on the record."""
-    sent = json.loads(Device(LARGE)(record, random))
+    sent = json.loads(RespondentDevice(LARGE)(record, random))
     return json.dumps(sent, sort_keys=record["b"] == "w")
 
 
 def sampled(release: Any = None) -> Subject:
     """What leaves a device, by samples alone."""
-    subject = of_collection(LARGE)
-    return replace(subject, walks=(), release=release or subject.release)
+    subject = make_collection_subject(LARGE)
+    return replace(subject, checks=(), release=release or subject.release)
 
 
 # --------------------------------------------------------------------------------- catalogue
@@ -363,14 +365,14 @@ class Entry:
 def manifest(partition: str, key: Any = None) -> Any:
     from discreet.federated.agreement.identity import Identity
     from discreet.federated.agreement.manifest import Manifest
-    from discreet.federated.counters import wanted_of
+    from discreet.federated.counters import make_feature_requests
 
     who = {n: Identity.generate(n) for n in ("one", "two", "three", "collector", "receiver")}
-    wanted = wanted_of(SCHEMA, 2, [])
+    wanted = make_feature_requests(SCHEMA, 2, [])
     cards = {name: one.card for name, one in who.items()}
     if key is not None:
         holder = "receiver" if partition == "horizontal" else "three"
-        cards[holder] = who[holder].card_with(key)
+        cards[holder] = who[holder].make_card_with_key(key)
     if partition == "horizontal":
         given: dict[str, Any] = {"providers": (cards["one"], cards["two"], cards["three"])}
     else:
@@ -389,9 +391,9 @@ def manifest(partition: str, key: Any = None) -> Any:
 
 def paillier_round(partition: str) -> Subject:
     """What is published of rounds that are played with Paillier, one pair of tables."""
-    from discreet.federated.crypto.paillier import generate
+    from discreet.federated.crypto.paillier import generate_key
 
-    made = of_manifest(manifest(partition, generate(2048)))
+    made = make_manifest_subject(manifest(partition, generate_key(2048)))
     published = [one for one in made.pairs if one.first[0] == "published"]
     return replace(made, pairs=published[:1])
 
@@ -403,7 +405,7 @@ def without_a_share(release: Any, given: Any, random: Random) -> Any:
     def nothing(agreed: Any, layout: Any, random: Any = None) -> Any:
         return np.zeros(layout.size, dtype=np.int64)
 
-    with patch.object(Manifest, "share", nothing):
+    with patch.object(Manifest, "draw_noise_share", nothing):
         return release(given, random)
 
 
@@ -414,7 +416,7 @@ def unshared() -> Subject:
 
 def noisy_totals(partition: str) -> Subject:
     """Half of the noise of a round: what t colluders are left with, one pair of tables."""
-    made = of_manifest(replace(manifest(partition), epsilon=2 * EPSILON))
+    made = make_manifest_subject(replace(manifest(partition), epsilon=2 * EPSILON))
     left = [one for one in made.pairs if one.first[0] == "left"]
     return replace(made, epsilon=made.epsilon / 2, pairs=left[:1])
 
@@ -424,7 +426,7 @@ DEFECTS = [
         duchi_with_ties, corners(*itertools.product((-1, 1), repeat=2)))),
     Entry("textbook, listing 5.4: Piecewise with equal tails", lambda: walked(
         equal_tails, corners(-16, -15, 0, 16))),
-    Entry("subset with the truth in front", lambda: of_oracle(TruthFirst(0.1, 5))),
+    Entry("subset with the truth in front", lambda: make_oracle_subject(TruthFirst(0.1, 5))),
     Entry("report drawn again", lambda: walked(drawn_again)),
     Entry("withdrawal after looking", lambda: walked(withdrawn)),
     Entry("question chosen by the record", lambda: walked(question_by_record)),
@@ -436,23 +438,23 @@ DEFECTS = [
     Entry("order of keys by the record", lambda: sampled(reordered)),
     Entry("RS+FD with every attribute sent", lambda: walked(
         sampled_with_fake_data, corners(*itertools.product((0, 1), repeat=2)))),
-    Entry("histogram with float noise", lambda: of_function(
+    Entry("histogram with float noise", lambda: make_function_subject(
         float_histogram, [Pair("value 0", "value 1", 0, 1)], EPSILON), 1000),
-    Entry("float Laplace", lambda: of_function(float_laplace, COUNTS, EPSILON), 1000),
+    Entry("float Laplace", lambda: make_function_subject(float_laplace, COUNTS, EPSILON), 1000),
     Entry("n through consistent counts", lambda: central(
-        with_exact_n, pairs=added(SCHEMA, 24)[:1]), 200),
+        with_exact_n, pairs=make_add_pairs(SCHEMA, 24)[:1]), 200),
     Entry("sum far from zero", lambda: central(
-        with_far_sums, pairs=added(SCHEMA, 24)[:1])),
-    Entry("class taken from the data", lambda: of_function(
-        with_classes_of_the_data, added(SCHEMA, 24)[:1], EPSILON), 200),
+        with_far_sums, pairs=make_add_pairs(SCHEMA, 24)[:1])),
+    Entry("class taken from the data", lambda: make_function_subject(
+        with_classes_of_the_data, make_add_pairs(SCHEMA, 24)[:1], EPSILON), 200),
     Entry("noise scaled by a private count", lambda: central(
-        with_a_private_scale, pairs=added(NUMBERS, 24)[:1]), 800),
+        with_a_private_scale, pairs=make_add_pairs(NUMBERS, 24)[:1]), 800),
     Entry("method chosen by the number of rows", lambda: central(
-        with_a_method_by_rows, pairs=added(SCHEMA, 24)[:1])),
+        with_a_method_by_rows, pairs=make_add_pairs(SCHEMA, 24)[:1])),
     Entry("every feature with the whole budget", lambda: central(
-        with_the_whole_budget_each, MANY, added(MANY, 24)[:1])),
+        with_the_whole_budget_each, MANY, make_add_pairs(MANY, 24)[:1])),
     *(Entry(f"half of the noise, {method}", lambda method=method: central(partial(
-        with_less_noise, method=method, part=Fraction(1, 2)), pairs=added(ONE, 24)[:1]),
+        with_less_noise, method=method, part=Fraction(1, 2)), pairs=make_add_pairs(ONE, 24)[:1]),
         samples, quick=False)
       for method, samples in (("histogram", 500), ("moments", 1600), ("global", 1000))),
     *(Entry(f"half of the noise, {method}, promised {epsilon}", partial(
@@ -462,31 +464,35 @@ DEFECTS = [
     *(Entry(f"half of the noise, {partition} round", partial(noisy_totals, partition), samples,
             deep=0.5)
       for partition, samples in (("horizontal", 2000), ("vertical", 8000))),
-    Entry("seeded at every call", lambda: of_function(seeded_each_time, COUNTS, EPSILON), 200),
-    Entry("seeded once", lambda: of_function(seeded_once, COUNTS, EPSILON), 200, processes=2),
+    Entry("seeded at every call",
+          lambda: make_function_subject(seeded_each_time, COUNTS, EPSILON), 200),
+    Entry("seeded once", lambda: make_function_subject(seeded_once, COUNTS, EPSILON), 200,
+          processes=2),
 ]  # fmt: skip
 
 SOUND = [
-    *(Entry(f"{name}, every report", partial(of_mechanism, name, EPSILON, size=4))
+    *(Entry(f"{name}, every report", partial(make_mechanism_subject, name, EPSILON, size=4))
       for name in ("de", "sue", "oue", "the", "ss", "hr")),
-    *(Entry(f"{name}, by samples", partial(of_mechanism, name, EPSILON, size=3))
+    *(Entry(f"{name}, by samples", partial(make_mechanism_subject, name, EPSILON, size=3))
       for name in ("she", "olh")),
-    Entry("discrete Laplace", partial(of_mechanism, "discrete-laplace", EPSILON), 2000),
-    Entry("discrete Gaussian", partial(of_mechanism, "discrete-gaussian", EPSILON), 2000),
-    Entry("plan", lambda: of_collection(PLAN)),
+    Entry("discrete Laplace", partial(make_mechanism_subject, "discrete-laplace", EPSILON), 2000),
+    Entry("discrete Gaussian", partial(make_mechanism_subject, "discrete-gaussian", EPSILON), 2000),
+    Entry("plan", lambda: make_collection_subject(PLAN)),
     Entry("plan, by samples", sampled, 80),
-    Entry("questionnaire", lambda: of_collection(SURVEY)),
+    Entry("questionnaire", lambda: make_collection_subject(SURVEY)),
     *(Entry(f"CentralNB, {method}", partial(
-        of_classifier, CentralNB(EPSILON, schema=SCHEMA, method=method)), 80, deep=3,
+        make_classifier_subject, CentralNB(EPSILON, schema=SCHEMA, method=method)), 80, deep=3,
         quick=method == "histogram")
       for method in ("histogram", "moments", "global", "smooth", "trimmed")),
     *(Entry(f"CentralNB, {method}, one number", partial(
-        of_classifier, CentralNB(EPSILON, schema=ONE, method=method)), 250, deep=2, quick=False)
+        make_classifier_subject, CentralNB(EPSILON, schema=ONE, method=method)), 250, deep=2,
+        quick=False)
       for method in ("histogram", "moments", "global", "smooth", "trimmed")),
-    Entry("CentralNB with a delta", lambda: of_classifier(
+    Entry("CentralNB with a delta", lambda: make_classifier_subject(
         CentralNB(EPSILON, delta=1e-5, schema=MANY, selection=False)), 80, deep=3, quick=False),
-    Entry("horizontal round", lambda: of_manifest(manifest("horizontal")), 60, quick=False),
-    Entry("vertical round", lambda: of_manifest(manifest("vertical")), 60),
+    Entry("horizontal round", lambda: make_manifest_subject(manifest("horizontal")), 60,
+          quick=False),
+    Entry("vertical round", lambda: make_manifest_subject(manifest("vertical")), 60),
     Entry("horizontal round with Paillier", lambda: paillier_round("horizontal"), 40, quick=False),
     Entry("vertical round with Paillier", lambda: paillier_round("vertical"), 40),
 ]  # fmt: skip

@@ -33,18 +33,25 @@ from discreet.audit import (
     Verdict,
     audit,
     distinguisher,
-    of_classifier,
-    of_collection,
-    of_function,
-    of_mechanism,
+    make_classifier_subject,
+    make_collection_subject,
+    make_function_subject,
+    make_mechanism_subject,
 )
-from discreet.audit.artefact import leaves, released, skeleton
-from discreet.audit.distinguisher import best_event, detectable, lower_bound
-from discreet.audit.enumeration import Choices, EndlessError, keeps, law, paths, worst
-from discreet.audit.neighbours import added, corner, replaced
-from discreet.audit.reports import FEW, of_oracle
-from discreet.audit.sampling import LEAST, draw
-from discreet.audit.steps import steps
+from discreet.audit.artefact import capture_release, extract_leaves, make_skeleton
+from discreet.audit.distinguisher import choose_event, compute_detectable_loss, compute_lower_bound
+from discreet.audit.enumeration import (
+    EndlessError,
+    EnumeratedRandom,
+    compute_law,
+    find_worst_ratio,
+    is_within_epsilon,
+    iter_paths,
+)
+from discreet.audit.neighbours import make_add_pairs, make_corner_record, make_replace_pairs
+from discreet.audit.reports import MAX_TRIED, make_oracle_subject
+from discreet.audit.sampling import MIN_COMPARED_DRAWS, draw_outputs
+from discreet.audit.steps import fit_step_scores
 from discreet.mechanisms.frequency import DE, OLH
 from discreet.randomness import CryptoRandom, SeededRandom
 
@@ -56,7 +63,7 @@ def test_a_law_is_what_a_program_does_on_every_path():
         faces = random.integers(3, 2)
         return int(faces.sum()) if random.bernoulli_words(1 << 62, 1)[0] else -1
 
-    found = law(two_dice_and_a_coin)
+    found = compute_law(two_dice_and_a_coin)
     assert found == {
         -1: Fraction(3, 4), 0: Fraction(1, 36), 1: Fraction(2, 36), 2: Fraction(3, 36),
         3: Fraction(2, 36), 4: Fraction(1, 36),
@@ -64,15 +71,17 @@ def test_a_law_is_what_a_program_does_on_every_path():
 
 
 def test_every_kind_of_choice_has_its_chances():
-    assert law(lambda r: tuple(r.subsets(4, 2, 1)[0].tolist())) == {
+    assert compute_law(lambda r: tuple(r.subsets(4, 2, 1)[0].tolist())) == {
         (a, b): Fraction(1, 6) for a in range(4) for b in range(a + 1, 4)
     }
     thresholds = np.array([1 << 63, 1 << 62], np.uint64)
-    flags = law(lambda r: tuple(r.bernoulli_each(thresholds).tolist()))
+    flags = compute_law(lambda r: tuple(r.bernoulli_each(thresholds).tolist()))
     assert flags[True, False] == Fraction(3, 8)
-    assert law(lambda r: int(r.bits(1 << 63, 1, 2)[0, 0])) == {k: Fraction(1, 4) for k in range(4)}
-    assert law(lambda r: bool(r.bernoulli_words(1 << 64, 1)[0])) == {True: 1}
-    assert law(lambda r: r.raw(16).tobytes()) == {bytes(16): 1}
+    assert compute_law(lambda r: int(r.bits(1 << 63, 1, 2)[0, 0])) == {
+        k: Fraction(1, 4) for k in range(4)
+    }
+    assert compute_law(lambda r: bool(r.bernoulli_words(1 << 64, 1)[0])) == {True: 1}
+    assert compute_law(lambda r: r.raw(16).tobytes()) == {bytes(16): 1}
 
 
 @pytest.mark.parametrize(
@@ -86,40 +95,47 @@ def test_every_kind_of_choice_has_its_chances():
 )
 def test_what_cannot_be_walked_through_says_so(program):
     with pytest.raises(EndlessError):
-        law(program)
+        compute_law(program)
 
 
 def test_paths_end_where_they_are_told_to():
     with pytest.raises(EndlessError, match="more than 7 ways"):
-        list(paths(lambda random: int(random.integers(8, 1)[0]), most=7))
-    assert len(list(paths(lambda random: int(random.integers(8, 1)[0]), most=8))) == 8
+        list(iter_paths(lambda random: int(random.integers(8, 1)[0]), max_paths=7))
+    assert len(list(iter_paths(lambda random: int(random.integers(8, 1)[0]), max_paths=8))) == 8
 
 
 def test_the_worst_ratio_names_its_output_and_its_inputs():
     half, third = Fraction(1, 2), Fraction(1, 3)
-    found = worst({"a": {0: half, 1: half}, "b": {0: third, 1: 1 - third}})
-    assert (found.ratio, found.output, found.likelier, found.rarer) == (Fraction(3, 2), 0, "a", "b")
+    found = find_worst_ratio({"a": {0: half, 1: half}, "b": {0: third, 1: 1 - third}})
+    assert (found.ratio, found.output, found.likelier_input, found.rarer_input) == (
+        Fraction(3, 2),
+        0,
+        "a",
+        "b",
+    )
     assert found.epsilon == pytest.approx(math.log(1.5))
-    never = worst([{0: Fraction(1)}, {0: half, 1: half}])
+    never = find_worst_ratio([{0: Fraction(1)}, {0: half, 1: half}])
     assert never.epsilon == math.inf
-    assert (never.output, never.likelier, never.rarer) == (1, 1, 0)
+    assert (never.output, never.likelier_input, never.rarer_input) == (1, 1, 0)
 
 
 def test_the_promise_is_compared_in_fractions():
     oracle = DE(1.0, 2)
     just = Fraction(oracle.threshold, (1 << 64) - oracle.threshold)
     more = Fraction(oracle.threshold + 1, (1 << 64) - oracle.threshold - 1)
-    assert keeps(1.0, just)
-    assert not keeps(1.0, more)
-    assert not keeps(50.0, math.inf)
-    assert keeps(math.inf, math.inf)
+    assert is_within_epsilon(1.0, just)
+    assert not is_within_epsilon(1.0, more)
+    assert not is_within_epsilon(50.0, math.inf)
+    assert is_within_epsilon(math.inf, math.inf)
 
 
 # --------------------------------------------------------------------------------- artefacts
 
 
 def test_leaves_name_everything_that_was_released():
-    found = leaves({"json": '{"a": [1, 2.5]}', "bytes": b"x", "none": None, "array": np.eye(2)})
+    found = extract_leaves(
+        {"json": '{"a": [1, 2.5]}', "bytes": b"x", "none": None, "array": np.eye(2)}
+    )
     assert found["json.a[1]"] == 2.5
     assert found["json.a[1] lowest bit"] == -1
     assert found["json.a sum"] == 3.5
@@ -127,10 +143,10 @@ def test_leaves_name_everything_that_was_released():
     assert found["array shape"] == "(2, 2)"
     assert found["array[1][1]"] == 1
     assert found["none"] == "None"
-    assert leaves(ValueError("no"))["value"] == "ValueError: no"
-    assert leaves(10**400)["value"] == math.inf
-    assert leaves("[" * 100_000)["value"].startswith("[[[")
-    assert len(leaves(list(range(100_000)))) < 5000
+    assert extract_leaves(ValueError("no"))["value"] == "ValueError: no"
+    assert extract_leaves(10**400)["value"] == math.inf
+    assert extract_leaves("[" * 100_000)["value"].startswith("[[[")
+    assert len(extract_leaves(list(range(100_000)))) < 5000
 
 
 def test_errors_and_warnings_are_released():
@@ -140,7 +156,7 @@ def test_errors_and_warnings_are_released():
         warnings.warn("look", UserWarning, stacklevel=1)
         raise KeyError("secret")
 
-    found = leaves(released(loud))
+    found = extract_leaves(capture_release(loud))
     assert found["error"] == "KeyError: 'secret'"
     assert found["warnings[0]"] == "UserWarning: look"
 
@@ -159,7 +175,7 @@ def test_errors_and_warnings_are_released():
 )
 def test_the_form_of_a_text_is_released_as_well(spelled):
     """Each says the same as the first; what reads JSON and forgets its form, the twin, sees it."""
-    plain, other = leaves('{"n": 3, "w": "a"}'), leaves(spelled)
+    plain, other = extract_leaves('{"n": 3, "w": "a"}'), extract_leaves(spelled)
     form = {"text skeleton", "text length", "whole"}
     assert plain["text skeleton"] == '{"n": _, "w": "_"}'
     assert plain["text skeleton"] != other["text skeleton"]
@@ -170,13 +186,13 @@ def test_the_form_of_a_text_is_released_as_well(spelled):
 
 
 def test_the_skeleton_has_no_values_and_words_have_their_length():
-    assert skeleton('[0, -1, 2.5, 1e+16, true, NaN, "é\\n", ""]') == skeleton(
+    assert make_skeleton('[0, -1, 2.5, 1e+16, true, NaN, "é\\n", ""]') == make_skeleton(
         '[7, 10, 0.1, 1e-07, false, -Infinity, "[1, 2", "x"]'
     )
-    assert leaves({"id": "abc"})["id text length"] == 3
-    assert leaves('{"a": 1}\n{"a": 2}')["[1].a"] == 2
-    assert leaves('{"a": 1} and more')["value"] == '{"a": 1} and more'
-    assert "text skeleton" not in leaves('{"a": 1} and more')
+    assert extract_leaves({"id": "abc"})["id text length"] == 3
+    assert extract_leaves('{"a": 1}\n{"a": 2}')["[1].a"] == 2
+    assert extract_leaves('{"a": 1} and more')["value"] == '{"a": 1} and more'
+    assert "text skeleton" not in extract_leaves('{"a": 1} and more')
 
 
 @pytest.mark.parametrize(
@@ -196,8 +212,8 @@ def test_the_skeleton_has_no_values_and_words_have_their_length():
 )
 def test_no_value_hides_another(one, other):
     """What a second member of the same name, a float or the number of leaves would swallow."""
-    assert leaves(one) != leaves(other)
-    assert leaves(one) == leaves(one)
+    assert extract_leaves(one) != extract_leaves(other)
+    assert extract_leaves(one) == extract_leaves(one)
 
 
 # ------------------------------------------------------------------------------------ bounds
@@ -206,10 +222,12 @@ def test_no_value_hides_another(one, other):
 def test_clopper_pearson_bounds_are_those_of_scipy():
     ci = stats.binomtest(40, 200).proportion_ci(0.98)
     other = stats.binomtest(3, 200).proportion_ci(0.98)
-    assert float(lower_bound(40, 3, 200, 0.02)) == pytest.approx(math.log(ci.low / other.high))
-    assert float(lower_bound(0, 0, 200, 0.02)) == 0
-    assert float(lower_bound(200, 200, 200, 0.02)) == 0
-    with_delta = float(lower_bound(40, 3, 200, 0.02, delta=0.05))
+    assert float(compute_lower_bound(40, 3, 200, 0.02)) == pytest.approx(
+        math.log(ci.low / other.high)
+    )
+    assert float(compute_lower_bound(0, 0, 200, 0.02)) == 0
+    assert float(compute_lower_bound(200, 200, 200, 0.02)) == 0
+    with_delta = float(compute_lower_bound(40, 3, 200, 0.02, delta=0.05))
     assert with_delta == pytest.approx(math.log((ci.low - 0.05) / other.high))
 
 
@@ -218,10 +236,10 @@ def test_a_bound_is_wrong_no_more_often_than_it_says():
     samples, alpha, p = 60, 0.1, 0.2
     k = np.arange(samples + 1)
     one, other = stats.binom.pmf(k, samples, p * math.e), stats.binom.pmf(k, samples, p)
-    above = lower_bound(k[:, None], k[None, :], samples, alpha) > 1
+    above = compute_lower_bound(k[:, None], k[None, :], samples, alpha) > 1
     assert 0 < float(one @ above @ other) <= alpha
     twin = (
-        lower_bound(k[:, None], k[None, :], samples, 0.9) > 1
+        compute_lower_bound(k[:, None], k[None, :], samples, 0.9) > 1
     )  # the known-bad twin: overconfident
     assert float(one @ twin @ other) > alpha
 
@@ -244,13 +262,15 @@ def test_the_measured_false_alarm_rate_is_below_the_stated_one():
 @pytest.mark.slow
 def test_fitting_and_choosing_never_see_what_decides(monkeypatch):
     """The known-bad twin: an event chosen on the samples that bound it is wrong too often."""
-    monkeypatch.setattr(distinguisher, "SURE", 0.1)  # chosen by the very bound that is stated
+    monkeypatch.setattr(
+        distinguisher, "COMPARISON_ALPHA", 0.1
+    )  # chosen by the very bound that is stated
     rng, wrong = np.random.default_rng(0), 0
     for _ in range(60):
-        sides = [[leaves(float(x)) for x in rng.integers(0, 40, 100)] for _ in range(2)]
-        event = best_event(sides, sides)
+        sides = [[extract_leaves(float(x)) for x in rng.integers(0, 40, 100)] for _ in range(2)]
+        event = choose_event(sides, sides)
         seen, other = (event.count(side) for side in sides)
-        wrong += bool(lower_bound(max(seen, other), min(seen, other), 100, 0.1) > 0)
+        wrong += bool(compute_lower_bound(max(seen, other), min(seen, other), 100, 0.1) > 0)
     assert wrong > 20
 
 
@@ -263,20 +283,20 @@ def test_a_loss_that_would_be_found_is_found_and_a_smaller_one_often_not():
     """
     samples, runs = 400, 60
     confirming = samples - 2 * (samples // 4)
-    least = detectable(confirming, 0.01, EPSILON)
+    least = compute_detectable_loss(confirming, 0.01, EPSILON)
     assert stats.binom.cdf(41, runs, 0.9) < 1e-4
     assert false_alarms(runs, 0.99, real=least) >= 42
-    overstated = detectable(8 * confirming, 0.01, EPSILON)
+    overstated = compute_detectable_loss(8 * confirming, 0.01, EPSILON)
     assert overstated < least
     assert false_alarms(30, 0.99, real=overstated) < 21
-    assert least < detectable(confirming, 0.01, EPSILON, parts=3)
-    assert least < detectable(confirming, 1e-6, EPSILON)
-    assert detectable(10, 1e-6, EPSILON) == math.inf
+    assert least < compute_detectable_loss(confirming, 0.01, EPSILON, noise_shares=3)
+    assert least < compute_detectable_loss(confirming, 1e-6, EPSILON)
+    assert compute_detectable_loss(10, 1e-6, EPSILON) == math.inf
 
 
 def test_a_passing_audit_tells_its_bound_at_99_percent_and_what_it_would_have_found():
     effort = Effort(samples=400, confidence=1 - 1e-6)
-    found = audit(of_mechanism("discrete-laplace", EPSILON), effort).verdicts[0]
+    found = audit(make_mechanism_subject("discrete-laplace", EPSILON), effort).verdicts[0]
     assert found.found < found.usual <= EPSILON < found.detects < 3
     assert f"{100 * (1 - 1e-6):.10g} % (" in found.sentence
     assert "at 99 %;" in found.sentence
@@ -291,16 +311,19 @@ def test_numbers_that_share_their_noise_are_taken_apart():
     def drawn(shift):
         count = rng.laplace(shift, 1.0, 400)
         total = 1000 * count + rng.laplace(shift, 1.0, 400)
-        return [leaves({"n": float(c), "t": float(t)}) for c, t in zip(count, total, strict=True)]
+        return [
+            extract_leaves({"n": float(c), "t": float(t)})
+            for c, t in zip(count, total, strict=True)
+        ]
 
     one, other = drawn(1.0), drawn(0.0)
-    both = next(made for made in steps(one, other) if len(made.few) == 2)
-    assert both.words(0.0, False) == "most of n high, t high"
+    both = next(made for made in fit_step_scores(one, other) if len(made.top_steps) == 2)
+    assert both.describe_event(0.0, False) == "most of n high, t high"
     high = both.score(one).max()
     # each on its far side: e^2 times as likely, if the noise is told apart; about e if not
     more, less = (np.mean(both.score(drawn(shift)) >= high - 1e-9) for shift in (1.0, 0.0))
     assert more > 4 * less
-    assert [len(made.few) for made in steps(one, other)] == [1, 2]
+    assert [len(made.top_steps) for made in fit_step_scores(one, other)] == [1, 2]
 
 
 # ---------------------------------------------------------------------------------- subjects
@@ -309,7 +332,7 @@ def test_numbers_that_share_their_noise_are_taken_apart():
 @pytest.mark.slow
 def test_a_plan_and_a_questionnaire_are_walked_through_device_by_device():
     for collection in (PLAN, SURVEY):
-        found = audit(of_collection(collection))
+        found = audit(make_collection_subject(collection))
         assert [one.way for one in found.verdicts] == ["exact"]
         assert found.verdicts[0].found == pytest.approx(EPSILON, abs=1e-9)
         assert "every text that leaves the device" in str(found)
@@ -317,10 +340,10 @@ def test_a_plan_and_a_questionnaire_are_walked_through_device_by_device():
 
 @pytest.mark.slow
 def test_a_larger_plan_is_walked_through_question_by_question_and_sampled():
-    from discreet.local import Choices, make_plan
+    from discreet.local import PlanOptions, make_plan
 
-    plan = make_plan(SCHEMA, 1.0, choices=Choices(oracle="de"))
-    found = audit(of_collection(plan), Effort(samples=100))
+    plan = make_plan(SCHEMA, 1.0, options=PlanOptions(oracle="de"))
+    found = audit(make_collection_subject(plan), Effort(samples=100))
     assert {one.way for one in found.verdicts} == {"exact", "statistical"}
     assert sum(one.way == "exact" for one in found.verdicts) == len(plan.questions)
     assert not found.broken
@@ -333,7 +356,9 @@ def test_every_value_and_every_missing_one_is_compared():
     assert {pair.first["b"] for pair in sampled().pairs} == {"u"}
     assert [one["class"] for one in records].count("yes") == 2
     assert {one["b"] for one in records if one["class"] == "no"} == {None, *"vwxyz"}
-    grouped = of_collection(Plan(PLAN.schema, EPSILON, PLAN.questions, assignment="groups"))
+    grouped = make_collection_subject(
+        Plan(PLAN.schema, EPSILON, PLAN.questions, assignment="groups")
+    )
     asked = {question for pair in grouped.pairs for question, _ in (pair.first, pair.second)}
     assert asked == {0, 1}
     words = {pair.check for pair in grouped.pairs}
@@ -345,17 +370,20 @@ def test_every_value_and_every_missing_one_is_compared():
 
 
 def test_no_feature_is_left_out_where_there_are_more_values_than_pairs():
-    from discreet.local import Choices, make_plan
+    from discreet.local import PlanOptions, make_plan
 
-    many = Categorical("many", [f"v{k}" for k in range(2 * FEW)])
+    many = Categorical("many", [f"v{k}" for k in range(2 * MAX_TRIED)])
     schema = Schema([many, Numeric("n", 0, 10)], "c", ["no", "yes"])
-    subject = of_collection(make_plan(schema, 1.0, choices=Choices(oracle="de")))
+    subject = make_collection_subject(make_plan(schema, 1.0, options=PlanOptions(oracle="de")))
     pairs = subject.pairs
-    assert len(pairs) == FEW
+    assert len(pairs) == MAX_TRIED
     tried, every = subject.name.removesuffix(" pairs").rpartition(", ")[2].split(" of ")
-    assert (int(tried), int(every) > 2 * FEW) == (FEW, True)  # whoever reads the verdict sees it
-    assert "pairs" not in of_collection(PLAN).name
-    words = {pair.one + pair.other for pair in pairs}
+    assert (int(tried), int(every) > 2 * MAX_TRIED) == (
+        MAX_TRIED,
+        True,
+    )  # whoever reads the verdict sees it
+    assert "pairs" not in make_collection_subject(PLAN).name
+    words = {pair.first_name + pair.second_name for pair in pairs}
     assert any("n missing" in one for one in words)
     assert any("c yes" in one for one in words)
 
@@ -364,7 +392,7 @@ def test_one_pair_alone_would_not_show_what_one_value_does():
     """The twin of the planted defects: the first value against the last, as it used to be."""
     subject = sampled(partial(spaced, value="w"))
     assert not audit(replace(subject, pairs=subject.pairs[:1]), Effort(samples=200)).broken
-    (pair,) = [one for one in subject.pairs if one.other == "b w"]
+    (pair,) = [one for one in subject.pairs if one.second_name == "b w"]
     found = audit(replace(subject, pairs=[pair]), Effort(samples=200, seconds=600))
     assert found.broken
     assert "text" in found.verdicts[0].event
@@ -373,10 +401,10 @@ def test_one_pair_alone_would_not_show_what_one_value_does():
 def test_the_error_probability_is_divided_among_the_pairs():
     pairs = [(0, 1), (2, 3), (4, 5), (6, 7)]
     effort = Effort(samples=200, seconds=600)
-    found = audit(of_function(lambda given: given, pairs, EPSILON), effort)
+    found = audit(make_function_subject(lambda given: given, pairs, EPSILON), effort)
     stated = [one.found for one in found.verdicts]
-    assert stated == pytest.approx(4 * [float(lower_bound(100, 0, 100, 0.01 / 4))])
-    assert max(stated) < float(lower_bound(100, 0, 100, 0.01))
+    assert stated == pytest.approx(4 * [float(compute_lower_bound(100, 0, 100, 0.01 / 4))])
+    assert max(stated) < float(compute_lower_bound(100, 0, 100, 0.01))
 
 
 def test_an_id_that_is_made_of_the_record_is_found(monkeypatch):
@@ -384,25 +412,25 @@ def test_an_id_that_is_made_of_the_record_is_found(monkeypatch):
     from discreet.collection import respondent
 
     def telling(device, number, question, codes):
-        values = device.collection.randomized(question, codes, device._random)
-        name = respondent.identity_of(bytes(str(codes), "ascii")[:16].ljust(16))
+        values = device.collection.randomize_records(question, codes, device._random)
+        name = respondent.derive_report_id(bytes(str(codes), "ascii")[:16].ljust(16))
         return respondent.Report(
             device.collection.digest, name, question, tuple(values[0].tolist()), True
         )
 
-    monkeypatch.setattr(respondent.Respondent, "_answer", telling)
-    assert audit(of_collection(SURVEY)).broken
+    monkeypatch.setattr(respondent.Respondent, "_make_report", telling)
+    assert audit(make_collection_subject(SURVEY)).broken
 
 
 def test_a_shuffled_plan_is_audited_for_what_a_single_report_promises():
     """Alone a report says more than the shuffle promises, and no alarm is raised about that."""
-    from discreet.local import Choices, make_plan
+    from discreet.local import PlanOptions, make_plan
 
     schema = Schema([Categorical("b", ["x", "y"], optional=False)], "c", ["no", "yes"])
-    plan = make_plan(schema, 1.0, 10_000, Choices(shuffled=1e-8))
-    assert plan.guarantee.epsilon == 1.0 < plan.guarantee.alone
-    subject = of_collection(plan)
-    assert (subject.epsilon, subject.delta) == (plan.guarantee.alone, 0.0)
+    plan = make_plan(schema, 1.0, 10_000, PlanOptions(shuffled=1e-8))
+    assert plan.guarantee.epsilon == 1.0 < plan.guarantee.unshuffled_epsilon
+    subject = make_collection_subject(plan)
+    assert (subject.epsilon, subject.delta) == (plan.guarantee.unshuffled_epsilon, 0.0)
     assert subject.name.endswith("a single report")
     found = audit(subject, Effort(samples=400, statistical=True))
     assert not found.broken
@@ -413,7 +441,7 @@ def test_a_plan_with_assigned_questions_is_walked_group_by_group():
     from discreet.local.plan import Plan
 
     grouped = Plan(PLAN.schema, PLAN.epsilon, PLAN.questions, assignment="groups")
-    found = audit(of_collection(grouped))
+    found = audit(make_collection_subject(grouped))
     assert len(found.verdicts) == 2
     assert not found.broken
 
@@ -423,15 +451,15 @@ def test_what_promises_nothing_is_not_audited():
 
     plan = Plan(SCHEMA, math.inf, [Question((), DE(math.inf, 2), 1)])
     with pytest.raises(PrivacyError, match="nothing to audit"):
-        of_collection(plan)
+        make_collection_subject(plan)
     with pytest.raises(PrivacyError, match="nothing to audit"):
-        of_oracle(DE(math.inf, 2))
+        make_oracle_subject(DE(math.inf, 2))
     with pytest.raises(PrivacyError, match="state what is claimed"):
-        of_classifier(MixedNB())
+        make_classifier_subject(MixedNB())
     with pytest.raises(SchemaError, match="pairs of neighbouring tables"):
-        of_classifier(CentralNB(1.0))
+        make_classifier_subject(CentralNB(1.0))
     with pytest.raises(SchemaError, match="there is no mechanism 'x'"):
-        of_mechanism("x", 1.0)
+        make_mechanism_subject("x", 1.0)
 
 
 @pytest.mark.parametrize(
@@ -441,12 +469,12 @@ def test_what_promises_nothing_is_not_audited():
 def test_a_promise_that_nothing_can_break_is_refused(epsilon, delta):
     """Against an epsilon that is no number, or a delta of one, every leak would pass."""
     with pytest.raises(PrivacyError):
-        of_function(lambda count: count, [(1, 2)], epsilon, delta)
+        make_function_subject(lambda count: count, [(1, 2)], epsilon, delta)
 
 
 def test_a_subject_without_inputs_is_refused():
     with pytest.raises(SchemaError, match="at least one pair"):
-        of_function(lambda count: count, [], EPSILON)
+        make_function_subject(lambda count: count, [], EPSILON)
 
 
 def leaves_the_program(count):
@@ -462,10 +490,10 @@ def test_what_always_fails_is_not_checked_and_what_fails_by_its_input_is_found()
             raise ValueError("no")
 
     effort = Effort(samples=200)
-    found = audit(of_function(always, [(1, 0)], EPSILON), effort)
-    assert not found.done
+    found = audit(make_function_subject(always, [(1, 0)], EPSILON), effort)
+    assert not found.is_done
     assert str(found).endswith("not checked: every run ended with ValueError: no")
-    assert audit(of_function(by_input, [(1, 0)], EPSILON), effort).broken
+    assert audit(make_function_subject(by_input, [(1, 0)], EPSILON), effort).broken
     told = itertools.count()
 
     def in_several_ways(count):
@@ -474,22 +502,22 @@ def test_what_always_fails_is_not_checked_and_what_fails_by_its_input_is_found()
     def in_another_way(count):
         raise KeyError(count)
 
-    found = audit(of_function(in_several_ways, [(1, 0)], EPSILON), effort)
-    assert not found.done
+    found = audit(make_function_subject(in_several_ways, [(1, 0)], EPSILON), effort)
+    assert not found.is_done
     assert str(found).endswith("or 2 other errors")
-    assert audit(of_function(in_another_way, [(1, 0)], EPSILON), effort).broken
-    assert audit(of_function(leaves_the_program, [(1, 0)], EPSILON), effort).broken
+    assert audit(make_function_subject(in_another_way, [(1, 0)], EPSILON), effort).broken
+    assert audit(make_function_subject(leaves_the_program, [(1, 0)], EPSILON), effort).broken
 
 
 def test_outputs_that_are_all_the_same_are_said_to_be():
-    found = audit(of_function(lambda count: 7, [(1, 0)], EPSILON), Effort(samples=40))
-    assert found.done
+    found = audit(make_function_subject(lambda count: 7, [(1, 0)], EPSILON), Effort(samples=40))
+    assert found.is_done
     assert str(found).endswith("promised 1.00; all 80 outputs are the same")
 
 
 def test_what_cannot_go_to_another_process_is_one_sentence():
     with pytest.raises(SchemaError, match="at the top of a module, or use one process"):
-        audit(of_function(lambda count: count, [(1, 0)], EPSILON), Effort(processes=2))
+        audit(make_function_subject(lambda count: count, [(1, 0)], EPSILON), Effort(processes=2))
 
 
 @pytest.mark.parametrize("wrong", [{"confidence": 1.0}, {"samples": 3}, {"processes": 0}])
@@ -500,7 +528,7 @@ def test_an_impossible_effort_is_refused(wrong):
 
 @pytest.mark.slow
 def test_a_channel_that_cannot_be_walked_is_taken_as_stated():
-    found = audit(of_mechanism("ss", 0.1, size=6))  # sets by sort keys
+    found = audit(make_mechanism_subject("ss", 0.1, size=6))  # sets by sort keys
     exact = found.verdicts[0]
     assert exact.way == "exact"
     assert "states" in exact.note
@@ -510,7 +538,7 @@ def test_a_channel_that_cannot_be_walked_is_taken_as_stated():
 
 @pytest.mark.slow
 def test_hashing_has_too_many_keys_and_is_sampled():
-    found = audit(of_oracle(OLH(1.0, 4)), Effort(samples=100))
+    found = audit(make_oracle_subject(OLH(1.0, 4)), Effort(samples=100))
     assert [one.way for one in found.verdicts] == ["not done", "statistical"]
     assert "not checked: a choice among" in str(found)
 
@@ -523,41 +551,43 @@ def test_a_foreign_classifier_is_audited_by_its_fitted_attributes():
     y = np.array([0, 1, 0, 1] * 5)
     pair = Pair("20 rows", "19", (X, y), (X[1:], y[1:]))
     found = audit(
-        of_classifier(GaussianNB(), [pair], epsilon=1.0, probe=X[:2]), Effort(samples=100)
+        make_classifier_subject(GaussianNB(), [pair], epsilon=1.0, probe=X[:2]), Effort(samples=100)
     )
     assert found.broken
     assert "likelier with" in str(found)
 
 
 def test_neighbours_are_neighbours():
-    for pair in added(SCHEMA, 10):
+    for pair in make_add_pairs(SCHEMA, 10):
         assert pair.first[:-1] == list(pair.second)
-    for pair in replaced(SCHEMA, 10):
+    for pair in make_replace_pairs(SCHEMA, 10):
         assert len(pair.first) == len(pair.second)
         assert sum(a != b for a, b in zip(pair.first, pair.second, strict=True)) == 1
-    assert corner(SCHEMA, True) == {"a": 101.0, "b": "y", "class": "yes"}
+    assert make_corner_record(SCHEMA, True) == {"a": 101.0, "b": "y", "class": "yes"}
 
 
 @pytest.mark.slow
 def test_two_processes_find_a_generator_that_is_seeded_once():
     effort = Effort(samples=100, processes=2)
-    found = audit(of_function(seeded_once, COUNTS, EPSILON), effort)
+    found = audit(make_function_subject(seeded_once, COUNTS, EPSILON), effort)
     assert found.broken
     assert "seeded" in str(found)
-    sound = audit(of_mechanism("discrete-laplace", 1.0), effort)
+    sound = audit(make_mechanism_subject("discrete-laplace", 1.0), effort)
     assert not sound.broken
 
 
 @pytest.mark.slow
 def test_progress_is_told_and_time_is_kept_to():
     told = []
-    subject = of_function(float_laplace, COUNTS, EPSILON)
+    subject = make_function_subject(float_laplace, COUNTS, EPSILON)
     audit(subject, Effort(samples=200), lambda done, total: told.append((done, total)))
     assert told[-1] == (400, 400)
     found = audit(subject, Effort(samples=10**9, seconds=0.2))
     assert 80 <= found.verdicts[0].samples < 10**8
-    drawn = draw(subject.release, 1, 10**9, seconds=0.2)  # and before that, for a seeded source
-    assert LEAST <= len(drawn) < 10**8
+    drawn = draw_outputs(
+        subject.release, 1, 10**9, seconds=0.2
+    )  # and before that, for a seeded source
+    assert MIN_COMPARED_DRAWS <= len(drawn) < 10**8
 
 
 # ------------------------------------------------------------------------------------- words
@@ -578,7 +608,7 @@ def test_progress_is_told_and_time_is_kept_to():
         (Verdict("c", "exact", 1.0, found=1.0), "promised 1.00; exactly 1"),
         (
             Verdict("c", "statistical", 1.0, confidence=0.99, detects=math.inf),
-            "promised 1.00; no event found above 0.00 at 99 % (so few samples show no loss at all)",
+            "promised 1.00; no event found above 0.00 at 99 % (too few samples to detect any loss)",
         ),
         (
             Verdict("c", "exact", 1.0, found=math.inf, broken=True, event="7", pair=("a", "b")),
@@ -602,4 +632,4 @@ def test_samples_are_drawn_from_the_cryptographic_source():
     )
     audit(subject, Effort(samples=40))
     assert set(sources) == {CryptoRandom}
-    assert issubclass(Choices, type(SeededRandom(0)).__mro__[1])
+    assert issubclass(EnumeratedRandom, type(SeededRandom(0)).__mro__[1])

@@ -34,6 +34,6 @@ def test_a_planted_defect_is_found(entry):
 @pytest.mark.parametrize("entry", quick(SOUND), ids=NAME)
 def test_a_sound_subject_passes(entry):
     found = judged(entry, SURE)
-    assert found.done
+    assert found.is_done
     assert not found.broken
     assert all(one.found <= one.promised * (1 + 1e-9) for one in found.verdicts)

@@ -15,11 +15,11 @@ import pytest
 
 from audit.catalogue import ONE
 from discreet import Categorical, CentralNB, Numeric, Schema
-from discreet.audit import Effort, audit, of_classifier
-from discreet.audit.hardest import hardest, moved
-from discreet.audit.neighbours import added
-from discreet.central.budget import Budget, Settings
-from discreet.central.smooth import PAIRS, scales
+from discreet.audit import Effort, audit, make_classifier_subject
+from discreet.audit.hardest import compute_relative_shift, make_worst_case_pairs
+from discreet.audit.neighbours import make_add_pairs
+from discreet.central.budget import Budget, CentralSettings
+from discreet.central.smooth import STATISTIC_PAIRS, compute_noise_parameters
 
 EPSILON = 1.0
 METHODS = ("smooth", "trimmed")
@@ -32,7 +32,7 @@ def params(schema=ONE, method="smooth", epsilon=EPSILON, **more):
 
 def loss(pair, method, part=1.0):
     """What the added record costs on this pair: its class count, mean and variance, exactly."""
-    ((alpha, beta),) = scales(ONE, Budget(EPSILON), Settings()).values()
+    ((alpha, beta),) = compute_noise_parameters(ONE, Budget(EPSILON), CentralSettings()).values()
     whole = EPSILON / 3 / part
     for name in ONE.classes:
         tables = [
@@ -44,9 +44,11 @@ def loss(pair, method, part=1.0):
         if len(tables[0]) == len(tables[1]):
             continue
         # the noisy count, which says how many are trimmed, is the same on both sides
-        one, two = (PAIRS[method](k, LEVELS, (beta, beta), float(len(tables[1]))) for k in tables)
+        one, two = (
+            STATISTIC_PAIRS[method](k, LEVELS, (beta, beta), float(len(tables[1]))) for k in tables
+        )
         for a, b in zip(one, two, strict=True):
-            g, h = (float(each.bound) / alpha * part for each in (a, b))
+            g, h = (float(each.sensitivity_bound) / alpha * part for each in (a, b))
             ratio = (g * g + h * h + float(a.value - b.value) ** 2) / (2 * g * h)
             whole += math.acosh(max(ratio, 1.0))
     return whole
@@ -54,7 +56,7 @@ def loss(pair, method, part=1.0):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_half_of_the_noise_breaks_the_promise_there_and_all_of_it_keeps_it(method):
-    (pair,) = hardest(params(method=method))
+    (pair,) = make_worst_case_pairs(params(method=method))
     assert pair.first[:-1] == pair.second
     assert 0.85 < loss(pair, method) <= EPSILON
     assert loss(pair, method, part=0.5) > 1.65
@@ -64,16 +66,21 @@ def test_half_of_the_noise_breaks_the_promise_there_and_all_of_it_keeps_it(metho
 def test_tables_that_are_not_made_for_it_show_much_less(method):
     """The known-bad twin: what was audited before; ``smooth`` keeps its promise with half."""
     costs = {"smooth": 0.94, "trimmed": 1.21}
-    assert all(loss(pair, method, part=0.5) < costs[method] for pair in added(ONE, 24)[:1])
+    assert all(loss(pair, method, part=0.5) < costs[method] for pair in make_add_pairs(ONE, 24)[:1])
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0, 8.0])
 def test_a_record_moves_nearly_all_of_the_smooth_bound(method, epsilon):
-    (beta,) = (beta for _, beta in scales(ONE, Budget(epsilon), Settings()).values())
-    (pair,) = hardest(params(method=method, epsilon=epsilon))
-    assert moved(method, len(pair.second), beta) > 0.95
-    assert moved(method, 8, beta) < moved(method, len(pair.second), beta)
+    (beta,) = (
+        beta
+        for _, beta in compute_noise_parameters(ONE, Budget(epsilon), CentralSettings()).values()
+    )
+    (pair,) = make_worst_case_pairs(params(method=method, epsilon=epsilon))
+    assert compute_relative_shift(method, len(pair.second), beta) > 0.95
+    assert compute_relative_shift(method, 8, beta) < compute_relative_shift(
+        method, len(pair.second), beta
+    )
 
 
 def test_every_feature_is_moved_at_once_and_trimmed_by_its_own_number():
@@ -86,7 +93,7 @@ def test_every_feature_is_moved_at_once_and_trimmed_by_its_own_number():
         "class",
         ["no", "yes"],
     )
-    (pair,) = hardest(params(schema, "trimmed", 6.0, allocation={"a": 4}))
+    (pair,) = make_worst_case_pairs(params(schema, "trimmed", 6.0, allocation={"a": 4}))
     last = pair.first[-1]
     assert (last["a"], last["b"], last["class"]) == (5.0, 9.0, "no")
     columns = {name: [row[name] for row in pair.second] for name in "ab"}
@@ -97,7 +104,10 @@ def test_every_feature_is_moved_at_once_and_trimmed_by_its_own_number():
 
 def test_a_power_that_is_computed_for_other_noise_is_not_told():
     """Half of the noise costs 1.7, and many more samples are needed than Laplace noise would."""
-    made = {m: of_classifier(CentralNB(1.0, schema=ONE, method=m)) for m in (*METHODS, "moments")}
+    made = {
+        m: make_classifier_subject(CentralNB(1.0, schema=ONE, method=m))
+        for m in (*METHODS, "moments")
+    }
     assert [made[m].shared for m in made] == [0, 0, 3]
     found = audit(made["smooth"], Effort(samples=40)).verdicts
     assert {one.detects for one in found} == {0.0}
@@ -106,13 +116,13 @@ def test_a_power_that_is_computed_for_other_noise_is_not_told():
 
 def test_other_methods_and_tables_without_numbers_need_none():
     words = Schema([Categorical("c", ["x", "y"])], "class", ["no", "yes"])
-    assert hardest(params(method="moments")) == []
-    assert hardest(params(words)) == []
-    assert hardest({"schema": ONE}) == []
+    assert make_worst_case_pairs(params(method="moments")) == []
+    assert make_worst_case_pairs(params(words)) == []
+    assert make_worst_case_pairs({"schema": ONE}) == []
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_with_a_delta_they_are_made_for_its_noise(method):
-    (pair,) = hardest(params(method=method, delta=1e-6))
+    (pair,) = make_worst_case_pairs(params(method=method, delta=1e-6))
     assert len(pair.second) >= 8
     assert Fraction(len(pair.first), len(pair.second)) > 1

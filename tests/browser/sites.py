@@ -12,13 +12,13 @@ from typing import Any
 from servers import Live, serving
 
 from discreet import Categorical, Numeric, Schema
-from discreet.announcement import Announcement, Asked, Words
-from discreet.local import Choices, make_plan
-from discreet.server import surveys as acts
+from discreet.announcement import Announcement, AnnouncementTexts, QuestionTexts
+from discreet.local import PlanOptions, make_plan
+from discreet.server import surveys
 from discreet.server.bundle import Bundle
 from discreet.server.database import Database
-from discreet.server.desk import desk_pages
-from discreet.server.pages import public_pages
+from discreet.server.desk import create_desk_router
+from discreet.server.pages import create_public_router
 from discreet.survey import Group, Questionnaire
 
 PSEUDO = "ar-XB"
@@ -71,15 +71,20 @@ def collections() -> dict[str, tuple[Any, dict[str, Any]]]:
     warner = [Group((one,), theta=0.75, model="related") for one in ("smokes", "drinks", "sick")]
     return {
         "lists": (
-            make_plan(habits("smokes"), epsilon=1.0, choices=Choices(kind="pairs", oracle="ss")),
+            make_plan(
+                habits("smokes"), epsilon=1.0, options=PlanOptions(kind="pairs", oracle="ss")
+            ),
             {},
         ),
         "direct": (
-            make_plan(habits(), epsilon=3.0, choices=Choices(kind="pairs", oracle="de")),
+            make_plan(habits(), epsilon=3.0, options=PlanOptions(kind="pairs", oracle="de")),
             {},
         ),
-        "bits": (make_plan(habits(), epsilon=1.0, choices=Choices(kind="pairs", oracle="oue")), {}),
-        "means": (make_plan(numbers(), epsilon=1.0, choices=Choices(numeric="gaussian")), {}),
+        "bits": (
+            make_plan(habits(), epsilon=1.0, options=PlanOptions(kind="pairs", oracle="oue")),
+            {},
+        ),
+        "means": (make_plan(numbers(), epsilon=1.0, options=PlanOptions(numeric="gaussian")), {}),
         "sheet": (sheets(), {}),
         "either": (sheets(device="either"), {}),
         "warner": (sheets(groups=warner), {"withdrawal": "open"}),
@@ -100,17 +105,19 @@ def spoken() -> tuple[Any, Announcement]:
     plan = make_plan(
         Schema([town], "sick", ["no", "yes"]),
         epsilon=1.0,
-        choices=Choices(kind="pairs", oracle="ss"),
+        options=PlanOptions(kind="pairs", oracle="ss"),
     )
     words = {
-        tag: Words(
+        tag: AnnouncementTexts(
             f"{tag}: {LONG}",
             "<img src=x onerror=alert(1)> & <b>not bold</b>\n\nA second paragraph.",
             "For nothing but this test.",
             "Many thanks.",
             {
-                "town": Asked("Where do you live?", (), "As far as you remember."),
-                "sick": Asked(f"Are you ill, {tag}?", ("not at all", "a little, or " + LONG)),
+                "town": QuestionTexts("Where do you live?", (), "As far as you remember."),
+                "sick": QuestionTexts(
+                    f"Are you ill, {tag}?", ("not at all", "a little, or " + LONG)
+                ),
             },
         )
         for tag in TAGS
@@ -128,7 +135,7 @@ def site(folder: Path, made: Bundle | None = None, *only: str) -> Iterator[Live]
     with Database(f"sqlite:///{folder}/collected.db") as database:
         database.migrate()
         announced = [
-            (collection, Announcement.plain(collection, name, batch=2, **settings))
+            (collection, Announcement.make_default(collection, name, batch=2, **settings))
             for name, (collection, settings) in collections().items()
             if not only or name in only
         ]
@@ -136,9 +143,11 @@ def site(folder: Path, made: Bundle | None = None, *only: str) -> Iterator[Live]
             announced.append(spoken())
         with database.write() as connection:
             for collection, announcement in announced:
-                number = acts.create(connection, collection, announcement)
-                acts.set_state(connection, number, "open")
-        with serving(database, [public_pages(made or bundle()), desk_pages()]) as live:
+                number = surveys.create_survey(connection, collection, announcement)
+                surveys.set_state(connection, number, "open")
+        with serving(
+            database, [create_public_router(made or bundle()), create_desk_router()]
+        ) as live:
             yield live
 
 

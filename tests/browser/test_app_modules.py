@@ -13,7 +13,7 @@ from declarations import make_declarations
 
 from discreet import Categorical, Schema
 from discreet.collection.report import Report
-from discreet.local import Choices, Plan, make_plan
+from discreet.local import Plan, PlanOptions, make_plan
 from programs import STATIC, evaluated, node, page, tsc
 
 pytestmark = pytest.mark.browser
@@ -76,13 +76,13 @@ ANSWERED = (
 
 def plan() -> Plan:
     schema = Schema([Categorical("smokes", ["no", "yes"])], "sick", ["no", "yes"])
-    return make_plan(schema, epsilon=1.0, choices=Choices(kind="pairs", oracle="de"))
+    return make_plan(schema, epsilon=1.0, options=PlanOptions(kind="pairs", oracle="de"))
 
 
 def given() -> dict[str, Any]:
     made = plan()
     answers = {"smokes": "yes", "sick": "no"}
-    return {"text": made.canonical().decode(), "digest": made.digest, "answers": answers}
+    return {"text": made.encode_canonical().decode(), "digest": made.digest, "answers": answers}
 
 
 def check_reports(found: dict[str, Any]) -> None:
@@ -137,10 +137,10 @@ def installed(folder: Path) -> Path:
 APP = """
 import { readFileSync } from "node:fs";
 import { collectionOf } from "discreet-draw";
-import { outOf } from "discreet-draw/promise.js";
+import { countPeople } from "discreet-draw/promise.js";
 const { text, answers } = JSON.parse(readFileSync(0, "utf8"));
 const collection = await collectionOf(new TextEncoder().encode(text));
-console.log((await collection.report(answers)).text, outOf(0.5));
+console.log((await collection.report(answers)).text, countPeople(0.5));
 """
 
 
@@ -178,12 +178,12 @@ def test_the_declarations_say_what_the_modules_say() -> None:
 
 TYPED = """
 import { collectionOf, DrawError, type Collection } from "discreet-draw";
-import { factsOf } from "discreet-draw/promise.js";
+import { describeProtection } from "discreet-draw/promise.js";
 import type { Answers, Drawn, Hash } from "discreet-draw/types.js";
 const sha256: Hash = (bytes) => bytes.slice(0, 32);
 export async function answer(bytes: ArrayBuffer, answers: Answers): Promise<Drawn> {
   const collection: Collection = await collectionOf(bytes, { sha256 });
-  const truth: number | null = factsOf(collection)[0].truth;
+  const truth: number | null = describeProtection(collection)[0].truth;
   if (truth === null) throw new DrawError("document", "noise");
   return collection.report(answers, { question: 0 });
 }

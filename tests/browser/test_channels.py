@@ -21,7 +21,7 @@ from scipy.stats import chi2
 
 from discreet.mechanisms.frequency import ORACLES
 from discreet.mechanisms.mean import MEAN_ORACLES
-from discreet.mechanisms.response import Law, Related, Unrelated
+from discreet.mechanisms.response import AnswerLaw, Related, Unrelated
 from programs import modules, page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -76,7 +76,7 @@ def fits(counts: Mapping[Any, int], chances: Mapping[Any, float]) -> float:
 def of_oracle(name: str, epsilon: float, size: int, value: int) -> tuple[Any, ...]:
     oracle = ORACLES[name](epsilon, size)
     chances = {out: float(oracle.likelihood(value, out)) for out in oracle.outputs()}
-    return name, oracle.parameters(), value, chances
+    return name, oracle.get_parameters(), value, chances
 
 
 def of_mean(name: str, numbers: list[float], *arguments: Any, **options: Any) -> tuple[Any, ...]:
@@ -93,14 +93,14 @@ def of_mean(name: str, numbers: list[float], *arguments: Any, **options: Any) ->
     for way in itertools.product(*ways):
         weight = math.prod((part for _, part in way), start=Fraction(1))
         if weight:
-            for out, chance in zip(outputs, oracle._row([i for i, _ in way]), strict=True):
+            for out, chance in zip(outputs, oracle._compute_row([i for i, _ in way]), strict=True):
                 chances[out] += float(weight * chance)
-    return name, oracle.parameters(), numbers, chances
+    return name, oracle.get_parameters(), numbers, chances
 
 
 def of_response(channel: Any, truth: list[int]) -> tuple[Any, ...]:
     chances = {out: float(channel.likelihood(truth, out)) for out in channel.outputs()}
-    parameters = {**channel.parameters(), "sizes": list(channel.sizes)}
+    parameters = {**channel.get_parameters(), "sizes": list(channel.sizes)}
     return channel.name, parameters, truth, chances
 
 
@@ -121,7 +121,8 @@ CHANNELS: dict[str, Callable[[], tuple[Any, ...]]] = {
     "hybrid-many": lambda: of_mean("hybrid-many", [0.5, -1.0, 0.1], 2.0, 3, resolution=4),
     "one-bit": lambda: of_mean("one-bit", [0.5, -1.0, 0.1], 1.0, 3, resolution=4),
     "unrelated": lambda: of_response(
-        Unrelated((2, 3, 2), "0.4", (Law((2, 0), (1, 2, 3, 4)), Law((1,), (5, 1, 0)))), [1, 0, 1]
+        Unrelated((2, 3, 2), "0.4", (AnswerLaw((2, 0), (1, 2, 3, 4)), AnswerLaw((1,), (5, 1, 0)))),
+        [1, 0, 1],
     ),
     "related": lambda: of_response(Related((2, 2), "0.7"), [1, 0]),
 }
@@ -142,7 +143,7 @@ def test_reports_follow_their_channel(channel: str, shown: Any) -> None:
 def test_local_hashing_follows_its_channel(shown: Any) -> None:
     """There are too many keys to list them: four groups of each, and whether the hash is true."""
     oracle = ORACLES["olh"](1.0, 30)
-    counts = drawn(shown, "olh", oracle.parameters(), 29, DRAWS)
+    counts = drawn(shown, "olh", oracle.get_parameters(), 29, DRAWS)
     chances = {
         (*key, true): (oracle.p if true else 1 - oracle.p) / 64
         for key in itertools.product(range(4), repeat=3)
@@ -154,15 +155,17 @@ def test_local_hashing_follows_its_channel(shown: Any) -> None:
 def test_noisy_histograms_follow_their_law(shown: Any) -> None:
     """Each number of a report is independent; the law of one is discrete Laplace."""
     oracle = ORACLES["she"](20.0, 2)
-    decay = math.exp(-1 / float(oracle.scale))
+    decay = math.exp(-1 / float(oracle.noise_scale))
 
     def law(number: int, centre: int) -> float:
         return (1 - decay) / (1 + decay) * decay ** abs(number - centre)
 
     chances = {
-        (i, j): law(i, 0) * law(j, oracle.unit) for i in range(-250, 251) for j in range(-190, 320)
+        (i, j): law(i, 0) * law(j, oracle.steps_per_unit)
+        for i in range(-250, 251)
+        for j in range(-190, 320)
     }
-    found = drawn(shown, "she", oracle.parameters(), 1, DRAWS)
+    found = drawn(shown, "she", oracle.get_parameters(), 1, DRAWS)
     assert fits(found, chances) > CHANCE
 
 

@@ -20,14 +20,13 @@ from servers import Live, added, serving
 from sites import Person, collections, sheets, site
 
 from discreet.announcement import Announcement
-from discreet.server import access
+from discreet.server import access, surveys
 from discreet.server import desk as desk_module
-from discreet.server import surveys as acts
 from discreet.server.bundle import Bundle
 from discreet.server.database import Database
-from discreet.server.desk import desk_pages
-from discreet.server.pages import public_pages
-from discreet.server.rehearsal import rehearse
+from discreet.server.desk import create_desk_router
+from discreet.server.pages import create_public_router
+from discreet.server.rehearsal import create_rehearsal
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -38,11 +37,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         database.migrate()
         added(database, sheets(), "sheet", batch=1)
         added(database, collections()["lists"][0], "lists", batch=1)
-        with serving(database, [public_pages(), desk_pages()]) as running:
+        with serving(database, [create_public_router(), create_desk_router()]) as running:
             for name in ("sheet", "lists"):
-                survey = running.server.surveys.find(name)
+                survey = running.server.surveys.find_survey(name)
                 assert survey is not None
-                rehearse(database, survey.collection, survey.announcement, 300)
+                create_rehearsal(database, survey.collection, survey.announcement, 300)
             yield running
 
 
@@ -57,7 +56,7 @@ def test_answer_open_the_desk_train_predict(desk: Live, chromium: Any) -> None:
         somebody.sent("sheet")
         owner = Person(chromium, desk.base)
         page = owner.page
-        page.goto(f"{desk.base}/desk#once={desk.server.access.once()}")
+        page.goto(f"{desk.base}/desk#once={desk.server.access.create_link_token()}")
         page.get_by_role("heading", name="Collections").wait_for()
         assert "once" not in page.url
         page.get_by_role("link", name="sheet", exact=True).click()
@@ -87,7 +86,7 @@ def test_the_desk_is_accessible(scheme: str, desk: Live, chromium: Any) -> None:
         page = owner.page
         page.goto(f"{desk.base}/desk")
         assert faults(page) == []
-        page.goto(f"{desk.base}/desk#once={desk.server.access.once()}")
+        page.goto(f"{desk.base}/desk#once={desk.server.access.create_link_token()}")
         page.reload()  # the same document: a new fragment alone loads nothing
         page.get_by_role("heading", name="Collections").wait_for()
         for path in (
@@ -109,7 +108,7 @@ def test_the_picture_in_a_letter_leads_to_the_survey(desk: Live, chromium: Any) 
     added(desk.server.database, sheets(), "invited", entry="invited")
     with Person(chromium, desk.base) as owner:
         page = owner.page
-        page.goto(f"{desk.base}/desk#once={desk.server.access.once()}")
+        page.goto(f"{desk.base}/desk#once={desk.server.access.create_link_token()}")
         page.get_by_role("heading", name="Collections").wait_for()
         page.goto(f"{desk.base}/desk/invited")
         page.get_by_label("How many").fill("1")
@@ -127,7 +126,7 @@ def test_the_picture_in_a_letter_leads_to_the_survey(desk: Live, chromium: Any) 
 def test_a_draft_says_what_it_promises_while_it_is_written(desk: Live, chromium: Any) -> None:
     with Person(chromium, desk.base) as owner:
         page = owner.page
-        page.goto(f"{desk.base}/desk#once={desk.server.access.once()}")
+        page.goto(f"{desk.base}/desk#once={desk.server.access.create_link_token()}")
         page.get_by_role("link", name="New collection").click()
         promise = page.locator("#promise")
         page.get_by_text("can be moved to at most").wait_for()
@@ -162,8 +161,8 @@ MANY = """async ([name, people]) => {
       const choices = survey.collection.choices(name);
       answers[name] = choices[(k + names.indexOf(name)) % choices.length].answer;
     }
-    const { text } = await survey.draw(answers);
-    await survey.send(() => undefined);
+    const { text } = await survey.drawReport(answers);
+    await survey.sendReport(() => undefined);
     bodies.push(text);
   }
   return bodies;
@@ -188,7 +187,7 @@ def test_the_page_and_the_command_line_make_the_same_model(
         served = live.owned("GET", f"/{name}/model").text
         (tmp_path / "reports.jsonl").write_text("".join(bodies), encoding="utf-8")
         owner = somebody.page
-        owner.goto(f"{live.base}/desk#once={live.server.access.once()}")
+        owner.goto(f"{live.base}/desk#once={live.server.access.create_link_token()}")
         owner.get_by_role("link", name=name, exact=True).click()
         with owner.expect_download() as download:
             owner.get_by_role(
@@ -214,17 +213,17 @@ EVIL = """<!doctype html><title>A prize</title>
 def closed_from_elsewhere(desk: Live, chromium: Any, folder: Path) -> bool:
     """Whether a page on another port, to which browsers give the cookie, can close a survey."""
     (folder / "index.html").write_text(EVIL.replace("{desk}", desk.base))
-    survey = desk.server.surveys.find("sheet")
+    survey = desk.server.surveys.find_survey("sheet")
     assert survey is not None
-    assert desk.server.surveys.state(survey) == "open"
+    assert desk.server.surveys.read_state(survey) == "open"
     with hosted(folder) as evil, Person(chromium, desk.base) as owner:
-        owner.page.goto(f"{desk.base}/desk#once={desk.server.access.once()}")
+        owner.page.goto(f"{desk.base}/desk#once={desk.server.access.create_link_token()}")
         owner.page.get_by_role("heading", name="Collections").wait_for()
         owner.page.goto(evil)
         with owner.page.expect_response("**/do/close") as answer:
             owner.page.get_by_role("button", name="Take it").click()
         assert "discreet-desk" in answer.value.request.all_headers().get("cookie", "")
-    return desk.server.surveys.state(survey) == "closed"
+    return desk.server.surveys.read_state(survey) == "closed"
 
 
 def test_a_page_of_another_site_cannot_act_at_the_desk(chromium: Any, tmp_path: Path) -> None:
@@ -237,7 +236,7 @@ def test_without_the_refusal_it_could(
 ) -> None:
     """The twin: the cookie goes along, because ports do not make another site."""
     for module in (access, desk_module):
-        monkeypatch.setattr(module, "same_origin", lambda _: True)
+        monkeypatch.setattr(module, "is_same_origin", lambda _: True)
     with site(tmp_path, None, "sheet") as live:
         assert closed_from_elsewhere(live, chromium, tmp_path)
 
@@ -245,7 +244,7 @@ def test_without_the_refusal_it_could(
 @pytest.fixture
 def elsewhere(desk: Live, tmp_path: Path) -> Iterator[str]:
     """The page of a survey on the host of somebody else."""
-    Bundle().write(tmp_path, desk.base, "sheet")
+    Bundle().write_files(tmp_path, desk.base, "sheet")
     with hosted(tmp_path) as base:
         yield base
 
@@ -303,13 +302,13 @@ def test_a_collector_looks_at_a_draft_as_respondents_will(desk: Live, chromium: 
     """To the last screen; nothing is kept in the browser, nothing leaves it, others see nothing."""
     for name, collection in (("unborn", sheets()), ("unborn-plan", collections()["lists"][0])):
         with desk.server.database.write() as connection:
-            told = Announcement.plain(collection, name, entry="invited")
-            acts.create(connection, collection, told)
+            told = Announcement.make_default(collection, name, entry="invited")
+            surveys.create_survey(connection, collection, told)
         with Person(chromium, desk.base) as owner, Person(chromium, desk.base) as stranger:
             stranger.goto(name)
             assert "There is no survey at this address" in stranger.page.content()
             page = owner.page
-            page.goto(f"{desk.base}/desk#once={desk.server.access.once()}")
+            page.goto(f"{desk.base}/desk#once={desk.server.access.create_link_token()}")
             page.get_by_role("link", name=name, exact=True).click()
             page.get_by_role("link", name="look at it as respondents will").click()
             page.get_by_role("button", name="Begin").wait_for()

@@ -12,13 +12,13 @@ from servers import Live, serving
 from sites import Person, bundle
 
 from discreet import Categorical, Schema
-from discreet.announcement import Announcement, Asked, Words
-from discreet.local import Choices, make_plan
-from discreet.server import surveys as acts
-from discreet.server.bundle import templates
+from discreet.announcement import Announcement, AnnouncementTexts, QuestionTexts
+from discreet.local import PlanOptions, make_plan
+from discreet.server import surveys
+from discreet.server.bundle import load_templates
 from discreet.server.database import Database
-from discreet.server.desk import desk_pages
-from discreet.server.pages import public_pages
+from discreet.server.desk import create_desk_router
+from discreet.server.pages import create_public_router
 from discreet.survey import Group, Questionnaire
 from discreet.survey.questionnaire import Wording
 
@@ -36,11 +36,17 @@ def nasty(what: str) -> str:
 
 def announced(collection: Any, name: str) -> Announcement:
     asked = {
-        one: Asked(nasty("wording"), tuple(nasty(f"label {k}") for k in range(2)), nasty("hint"))
+        one: QuestionTexts(
+            nasty("wording"), tuple(nasty(f"label {k}") for k in range(2)), nasty("hint")
+        )
         for one in collection.names
     }
-    words = Words(nasty("title"), nasty("introduction"), nasty("purpose"), nasty("thanks"), asked)
-    told = Announcement.plain(collection, name, batch=1, asks=nasty("asks"), contact=nasty("us"))
+    words = AnnouncementTexts(
+        nasty("title"), nasty("introduction"), nasty("purpose"), nasty("thanks"), asked
+    )
+    told = Announcement.make_default(
+        collection, name, batch=1, asks=nasty("asks"), contact=nasty("us")
+    )
     return replace(told, words={"en": words, "de": words})
 
 
@@ -60,7 +66,7 @@ def collections() -> dict[str, Any]:
         introduction=nasty("own introduction"),
         device="either",
     )
-    return {"sheet": sheet, "plan": make_plan(schema, 1.0, choices=Choices(kind="pairs"))}
+    return {"sheet": sheet, "plan": make_plan(schema, 1.0, options=PlanOptions(kind="pairs"))}
 
 
 @pytest.fixture
@@ -69,12 +75,12 @@ def hostile(tmp_path: Path) -> Iterator[Live]:
         database.migrate()
         with database.write() as connection:
             for name, collection in collections().items():
-                plain = Announcement.plain(collection, f"{name}-plain", batch=1)
+                plain = Announcement.make_default(collection, f"{name}-plain", batch=1)
                 letters = replace(announced(collection, f"{name}-invited"), entry="invited")
                 for told in (announced(collection, name), plain, letters):
-                    number = acts.create(connection, collection, told)
-                    acts.set_state(connection, number, "open")
-        with serving(database, [public_pages(bundle()), desk_pages()]) as live:
+                    number = surveys.create_survey(connection, collection, told)
+                    surveys.set_state(connection, number, "open")
+        with serving(database, [create_public_router(bundle()), create_desk_router()]) as live:
             yield live
 
 
@@ -110,7 +116,7 @@ def managed(hostile: Live, chromium: Any) -> list[str]:
     found = []
     with Person(chromium, hostile.base) as owner:
         page = owner.page
-        page.goto(f"{hostile.base}/desk#once={hostile.server.access.once()}")
+        page.goto(f"{hostile.base}/desk#once={hostile.server.access.create_link_token()}")
         page.get_by_role("heading", name="Collections").wait_for()
         for name in ("sheet", "plan"):
             page.goto(f"{hostile.base}/desk/{name}")
@@ -160,13 +166,13 @@ def test_pages_that_do_not_escape_are_found(
     hostile: Live, chromium: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin: the same templates, without escaping."""
-    made = templates()
+    made = load_templates()
     monkeypatch.setattr(made, "autoescape", False)
     made.cache.clear()
     try:
         with Person(chromium, hostile.base) as owner:
             page = owner.page
-            page.goto(f"{hostile.base}/desk#once={hostile.server.access.once()}")
+            page.goto(f"{hostile.base}/desk#once={hostile.server.access.create_link_token()}")
             page.locator(".card").first.wait_for()
             for path in ("/desk", "/desk/sheet", "/s/sheet/about", "/"):
                 page.goto(hostile.base + path)

@@ -23,7 +23,7 @@ ONLINE = "dispatchEvent(new Event('online'))"
 
 def rows(live: Any, name: str) -> int:
     """How many reports to a survey wait in the database of a server."""
-    with sqlite3.connect(live.server.database.place) as connection:
+    with sqlite3.connect(live.server.database.location) as connection:
         (found,) = connection.execute(
             "SELECT count(*) FROM arrival JOIN survey ON survey.number = arrival.survey "
             "WHERE survey.slug = ? AND arrival.live = 1",

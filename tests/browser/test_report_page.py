@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from discreet.datasets import mortgage
-from discreet.report.comparison import Settings, compare
-from discreet.report.page import page_of
+from discreet.datasets import make_mortgage
+from discreet.report.comparison import ComparisonSettings, compare_methods
+from discreet.report.page import render_page
 
 pytestmark = pytest.mark.browser
 
@@ -18,11 +18,11 @@ METHODS = ("histogram", "masks", "questions", "auto")
 
 @pytest.fixture(scope="module")
 def report(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    people = mortgage(600, seed=1)
-    settings = Settings((0.5, 5.0), METHODS, folds=3, most_respondents=2000)
-    found = compare("mortgage", people.schema, people.X, people.y, settings)
+    people = make_mortgage(600, seed=1)
+    settings = ComparisonSettings((0.5, 5.0), METHODS, folds=3, most_respondents=2000)
+    found = compare_methods("mortgage", people.schema, people.X, people.y, settings)
     file = tmp_path_factory.mktemp("report") / "report.html"
-    file.write_text(page_of(found, command="discreet demo", invented=True), "utf-8")
+    file.write_text(render_page(found, command="discreet demo", is_invented=True), "utf-8")
     page = chromium.new_page()
     page.goto(file.as_uri())
     yield page

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from sites import SENTINEL, Person, bundle, collections, site
 
-from discreet.announcement import Words
+from discreet.announcement import AnnouncementTexts
 from discreet.server import database as db
-from discreet.server.database import among
-from discreet.server.pages import posterior
-from discreet.server.sealed_arrivals import find_arrivals, live_keys
+from discreet.server.database import find_rows
+from discreet.server.pages import compute_posterior
+from discreet.server.sealed_arrivals import find_arrivals, load_live_keys
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 People = Callable[..., Person]
@@ -27,11 +27,11 @@ AUTOMATIC = [name for name in collections() if name not in ("hand", "invited")]
 
 def stored(live: Any, name: str, id_: str) -> bool:
     """Whether what a report says is in the database of a server, waiting or settled."""
-    number, identity = live.server.surveys.find(name).number, bytes.fromhex(id_)
+    number, identity = live.server.surveys.find_survey(name).number, bytes.fromhex(id_)
     with live.server.database.read() as connection:
-        keys = live_keys(connection, number)
+        keys = load_live_keys(connection, number)
         waiting = find_arrivals(connection, number, keys, [identity]).get(identity)
-        settled = among(connection, db.report, number, [identity])
+        settled = find_rows(connection, db.report, number, [identity])
     return bool(settled) or (
         waiting is not None and (waiting.live or waiting.arrival.row.value != b"")
     )
@@ -118,7 +118,7 @@ def test_answers_are_nowhere_but_in_memory(
         assert "424242" not in text
     assert SENTINEL not in somebody.kept()
     assert SENTINEL not in somebody.page.content()
-    folder = Path(live.server.database.place).parent
+    folder = Path(live.server.database.location).parent
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert folder / "collected.db" in files
     assert folder / "collected.db.keys" / "batches" in {path.parent for path in files}
@@ -147,7 +147,7 @@ def test_a_page_that_keeps_answers_is_found(chromium: Any, tmp_path: Path) -> No
 def test_an_invitation_is_used_once_and_is_in_no_address(person: People, live: Any) -> None:
     codes = live.owned("POST", "/invited/invitations", json={"count": 2}).json()["codes"]
     somebody = person()
-    digest = live.server.surveys.find("invited").announcement.digest.removeprefix("sha256:")
+    digest = live.server.surveys.find_survey("invited").announcement.digest.removeprefix("sha256:")
     somebody.goto(f"invited#c={codes[0]}&d={digest}")
     assert somebody.page.url == f"{live.base}/s/invited#d={digest}"  # compared again on a reload
     somebody.page.reload()  # the code is not lost with the address
@@ -182,13 +182,15 @@ def test_an_invitation_is_used_once_and_is_in_no_address(person: People, live: A
 
 CHANGES: dict[str, Any] = {
     "withdrawal": "none",
-    "words": {"en": Words("Habits", "This has nothing to do with your health insurance.")},
+    "words": {
+        "en": AnnouncementTexts("Habits", "This has nothing to do with your health insurance.")
+    },
 }
 
 
 def announced_otherwise(somebody: Person, live: Any, change: str) -> Any:
     """The screen after a link with a digest, where the server announces something else."""
-    survey = live.server.surveys.find("sheet")
+    survey = live.server.surveys.find_survey("sheet")
     other = replace(survey.announcement, **{change: CHANGES[change]})
     assert other.collection == survey.collection.digest  # only the words and rules around it
 
@@ -282,10 +284,10 @@ def test_tabs_without_the_lock_are_found(chromium: Any, tmp_path: Path) -> None:
     }
     changed = bundle(blind)
     text = changed.files["keep.js"].decode()
-    assert text.count("await awaitRequest(reports.add(report));") == 1
+    assert text.count("await awaitRequest(reportStore.add(report));") == 1
     files = {
         **changed.files,
-        "keep.js": text.replace("reports.add(report)", "reports.put(report)").encode(),
+        "keep.js": text.replace("reportStore.add(report)", "reportStore.put(report)").encode(),
     }
     with (
         site(tmp_path, type(changed)(files), "sheet") as live,
@@ -392,7 +394,7 @@ def test_the_losses_of_all_surveys_of_a_server_add_up(person: People) -> None:
     somebody = person()
     assert asked_about_the_sum(somebody)
     text = somebody.page.locator(".budget").inner_text()
-    assert f"at most {posterior(0.1, 2.0)} in 100" in text
+    assert f"at most {compute_posterior(0.1, 2.0)} in 100" in text
     assert "epsilon 2 in total; so far you allow 1" in text
     somebody.page.get_by_role("button", name="Draw and send").click()
     somebody.page.get_by_text("Allow the total first").wait_for()
@@ -547,8 +549,8 @@ def test_nobody_looks_and_keeps_the_key(full: bool, person: People) -> None:
             True,  # the key is deleted, but afterwards
             {
                 "receipt.js": (
-                    "...describeReport(frame, await survey.lookAtReport()));",
-                    "...describeReport(frame, report));"
+                    "...describeReport(context, await survey.lookAtReport()));",
+                    "...describeReport(context, report));"
                     "survey.lookAtReport().catch(() => undefined);",
                 )
             },
@@ -647,7 +649,7 @@ def test_the_promise_is_worked_out_from_the_document(name: str, person: People) 
     text = somebody.page.locator("main").inner_text()
     collection = collections()[name][0]
     epsilon = collection.guarantee.epsilon
-    assert f"move them to at most {posterior(0.1, epsilon)} in 100" in text
+    assert f"move them to at most {compute_posterior(0.1, epsilon)} in 100" in text
     if collection.kind == "plan":
         truths = {question.mechanism.p for question in collection.questions}
     else:

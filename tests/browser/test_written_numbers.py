@@ -12,12 +12,12 @@ from servers import serving
 from sites import PSEUDO, Person, bundle
 
 from discreet import Numeric, Schema
-from discreet.announcement import Announcement, Asked, Words
-from discreet.local import Choices, make_plan
-from discreet.server import surveys as acts
+from discreet.announcement import Announcement, AnnouncementTexts, QuestionTexts
+from discreet.local import PlanOptions, make_plan
+from discreet.server import surveys
 from discreet.server.bundle import Bundle
 from discreet.server.database import Database
-from discreet.server.pages import public_pages
+from discreet.server.pages import create_public_router
 from programs import evaluated, modules
 
 pytestmark = pytest.mark.browser
@@ -49,7 +49,7 @@ def test_three_digits_behind_a_separator_are_asked_about(static: Path) -> None:
 
 def test_the_known_bad_twin_takes_every_comma_for_a_point(tmp_path: Path) -> None:
     """As the page did before: 3,500 became 3.5 under a hint that read 10,000."""
-    old = "if (high) return chooseReading"
+    old = "if (leadingDigits) return chooseReading"
     changed = modules(tmp_path, [("numbers.js", old, "if (false) return chooseReading")])
     assert read(changed, ("3,500",)) == ["3.500"]
 
@@ -135,9 +135,11 @@ def rents(slug: str = "rents") -> tuple[Any, Announcement]:
     outliers: Any = "clip" if slug == "clipped" else "error"
     features = [Numeric("rent", *RENT, optional=False)]
     schema = Schema(features, "sick", ["no", "yes"], outliers=outliers)
-    plan = make_plan(schema, epsilon=1.0, choices=Choices(numeric="gaussian"))
-    asked = {"rent": Asked("How much?"), "sick": Asked("Sick?")}
-    words = {tag: Words(f"Rents {tag}", questions=asked) for tag in ("en", "de", PSEUDO)}
+    plan = make_plan(schema, epsilon=1.0, options=PlanOptions(numeric="gaussian"))
+    asked = {"rent": QuestionTexts("How much?"), "sick": QuestionTexts("Sick?")}
+    words = {
+        tag: AnnouncementTexts(f"Rents {tag}", questions=asked) for tag in ("en", "de", PSEUDO)
+    }
     return plan, Announcement(plan.digest, slug, "Office", "o@example.org", words, "en")
 
 
@@ -147,8 +149,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         database.migrate()
         with database.write() as connection:
             for slug in ("rents", "clipped"):
-                acts.set_state(connection, acts.create(connection, *rents(slug)), "open")
-        with serving(database, [public_pages(bundle())]) as live:
+                number = surveys.create_survey(connection, *rents(slug))
+                surveys.set_state(connection, number, "open")
+        with serving(database, [create_public_router(bundle())]) as live:
             yield live.base
 
 

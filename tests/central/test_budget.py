@@ -8,29 +8,33 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.central.budget import COARSEST, Budget, rho_of, shares
-from discreet.central.choice import choose
+from discreet.central.budget import MAX_STEPS_PER_PERSON, Budget, convert_to_rho, split_budget
+from discreet.central.choice import sample_exponential_mechanism
 from discreet.errors import PrivacyError
-from discreet.losses import epsilon_of_rho
+from discreet.losses import convert_rho_to_epsilon
 from discreet.randomness import SeededRandom
 
 
 def test_a_pure_share_gives_noise_of_sensitivity_over_epsilon():
     budget = Budget(0.7)
-    noise = budget.noise("sum", Fraction(1, 10), 12)
+    noise = budget.spend_on_noise("sum", Fraction(1, 10), 12)
     assert (noise.parameter, noise.gaussian) == (120, False)
-    assert budget.left == Fraction(0.7) - Fraction(1, 10)
+    assert budget.remaining == Fraction(0.7) - Fraction(1, 10)
 
 
 def test_a_concentrated_share_gives_variance_sensitivity_squared_over_two_rho():
-    noise = Budget(1.0, 1e-6).noise("sum", Fraction(1, 1000), 5)
-    assert (noise.parameter, noise.gaussian, noise.grain) == (Fraction(25 * 1000, 2), True, 1)
+    noise = Budget(1.0, 1e-6).spend_on_noise("sum", Fraction(1, 1000), 5)
+    assert (noise.parameter, noise.gaussian, noise.rounding_step) == (
+        Fraction(25 * 1000, 2),
+        True,
+        1,
+    )
 
 
 def test_rounding_to_a_grain_may_move_a_number_by_one_step_more():
-    noise = Budget(1.0, 1e-6).noise("sum", Fraction(1, 1000), 3 * COARSEST)
-    assert noise.grain == 3
-    assert noise.parameter == Fraction((COARSEST + 1) ** 2 * 1000, 2)
+    noise = Budget(1.0, 1e-6).spend_on_noise("sum", Fraction(1, 1000), 3 * MAX_STEPS_PER_PERSON)
+    assert noise.rounding_step == 3
+    assert noise.parameter == Fraction((MAX_STEPS_PER_PERSON + 1) ** 2 * 1000, 2)
 
 
 @pytest.mark.parametrize("cost", [Fraction(0), Fraction(-1), Fraction(2)])
@@ -41,51 +45,53 @@ def test_nothing_beyond_what_is_left_can_be_spent(cost):
     budget.spend("half", Fraction(1, 2))
     with pytest.raises(PrivacyError, match=r"0\.5 is left"):
         budget.spend("more", Fraction(3, 4))
-    assert budget.spend("rest", budget.left) == Fraction(1, 2)
+    assert budget.spend("rest", budget.remaining) == Fraction(1, 2)
 
 
 def test_shares_add_up_to_exactly_the_whole():
-    parts = shares({"a": 1, "b": 2.5, "c": 1 / 3}, Fraction(7, 10))
+    parts = split_budget({"a": 1, "b": 2.5, "c": 1 / 3}, Fraction(7, 10))
     assert sum(parts.values()) == Fraction(7, 10)
     assert parts["b"] / parts["a"] == Fraction(5, 2)
 
 
 def test_shares_of_delta_add_up_to_no_more_than_delta():
     budget = Budget(1.0, 1e-5)
-    parts = shares({"a": 1, "b": 2, "c": 4}, budget.whole)
-    spent = sum(Fraction(budget.delta_of(cost)) for cost in parts.values())
+    parts = split_budget({"a": 1, "b": 2, "c": 4}, budget.total)
+    spent = sum(Fraction(budget.compute_delta_share(cost)) for cost in parts.values())
     assert Fraction(1e-5) * (1 - Fraction(1, 10**9)) < spent <= Fraction(1e-5)
 
 
 def test_a_choice_spends_its_bounded_range_epsilon():
     """epsilon^2/8-zCDP: Cesar, Rogers 2021."""
     cost = Fraction(1, 100)
-    epsilon = Budget(1.0, 1e-6).selection("choice", cost)
+    epsilon = Budget(1.0, 1e-6).spend_on_selection("choice", cost)
     assert cost * (1 - Fraction(1, 10**9)) < epsilon**2 / 8 <= cost
-    assert Budget(1.0).selection("choice", cost) == cost
+    assert Budget(1.0).spend_on_selection("choice", cost) == cost
 
 
 def test_what_follows_under_a_delta_has_what_is_left():
     budget = Budget(1.0)
     budget.spend("class counts", Fraction(1, 25))
-    later = budget.loosened(1e-6)
+    later = budget.with_delta(1e-6)
     assert Fraction(later.epsilon) + Fraction(1, 25) <= 1
     assert later.epsilon == pytest.approx(0.96)
     # a pure part of epsilon is epsilon^2/2-zCDP, and rhos add up
-    assert later.rho == later.whole + Fraction(1, 25) ** 2 / 2
-    assert rho_of(1.0, 1e-6) > later.whole
+    assert later.rho == later.total + Fraction(1, 25) ** 2 / 2
+    assert convert_to_rho(1.0, 1e-6) > later.total
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-9])
 def test_rho_converts_to_no_more_than_epsilon(delta):
-    rho = float(rho_of(1.0, delta))
-    assert 1 - 1e-9 < epsilon_of_rho(rho, delta) <= 1
+    rho = float(convert_to_rho(1.0, delta))
+    assert 1 - 1e-9 < convert_rho_to_epsilon(rho, delta) <= 1
 
 
 def follows_the_law(epsilon):
     """P(i) ~ exp(q_i): 4000 draws over (0, 1, 2), six deviations."""
     random = SeededRandom(3)
-    drawn = np.bincount([choose([0, 1, 2], epsilon, random) for _ in range(4000)], minlength=3)
+    drawn = np.bincount(
+        [sample_exponential_mechanism([0, 1, 2], epsilon, random) for _ in range(4000)], minlength=3
+    )
     law = np.exp([0, 1, 2]) / np.exp([0, 1, 2]).sum()
     assert math.isclose(law.sum(), 1)
     return bool((np.abs(drawn - 4000 * law) < 6 * np.sqrt(4000 * law * (1 - law))).all())

@@ -22,7 +22,7 @@ from discreet import (
     Statistics,
 )
 from discreet.central.budget import Budget
-from discreet.central.smooth import Spender
+from discreet.central.smooth import SmoothNoiseBudget
 from discreet.encoding import Cells
 from discreet.errors import PrivacyError, SchemaError
 from discreet.ledger import MemoryLedger
@@ -86,11 +86,11 @@ def test_infinity_equals_mixed_nb_on_the_bins():
     nb = CentralNB(math.inf, schema=SCHEMA).fit(X, y)
     binned = {}
     for name, table in nb.statistics_.tables.items():
-        binned[name] = table.cells.column(X[name]).astype(object)
-        if table.cells.missing is not None:
-            binned[name] = np.where(binned[name] == table.cells.missing, None, binned[name])
+        binned[name] = table.cells.encode_column(X[name]).astype(object)
+        if table.cells.missing_index is not None:
+            binned[name] = np.where(binned[name] == table.cells.missing_index, None, binned[name])
     domains = [
-        Categorical(name, range(table.cells.values))
+        Categorical(name, range(table.cells.value_count))
         for name, table in nb.statistics_.tables.items()
     ]
     same = MixedNB(alpha=0.0, schema=Schema(domains, "class", [0, 1]))
@@ -98,7 +98,7 @@ def test_infinity_equals_mixed_nb_on_the_bins():
     np.testing.assert_allclose(
         nb.predict_log_proba(X), same.predict_log_proba(pd.DataFrame(binned)), atol=1e-9
     )
-    assert not nb.guarantee_.private
+    assert not nb.guarantee_.is_private
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -143,14 +143,14 @@ def test_a_scale_is_searched_once_for_a_share_and_anew_for_another(monkeypatch):
         return real(law, epsilon, delta, **more)
 
     monkeypatch.setattr(Gaussian, "calibrate", calibrate)
-    spender = Spender(Gaussian(), Budget(1.0, 1e-6, basic=True))
+    spender = SmoothNoiseBudget(Gaussian(), Budget(1.0, 1e-6, basic_composition=True))
     shares = [Fraction(1, 10), Fraction(1, 5), Fraction(1, 10)]
     found = [spender.spend(f"mean {k}", share) for k, share in enumerate(shares)]
     assert len(searched) == 2
     assert found[0] == found[2]
     below = float(shares[1]) * (1 - 1e-12)
-    assert found[1] == real(Gaussian(), below, spender.budget.delta_of(shares[1]))
-    assert spender.budget.left == 1 - sum(shares)  # each was paid
+    assert found[1] == real(Gaussian(), below, spender.budget.compute_delta_share(shares[1]))
+    assert spender.budget.remaining == 1 - sum(shares)  # each was paid
 
 
 def test_delta_helps_where_there_are_many_features_and_is_not_used_where_there_are_few():
@@ -173,10 +173,10 @@ def test_a_seed_ends_the_promise_and_the_cryptographic_source_keeps_it():
     seeded = [CentralNB(1.0, schema=SCHEMA, random_state=3).fit(X, y) for _ in range(2)]
     assert seeded[0].model_.to_json() == seeded[1].model_.to_json()
     assert seeded[0].guarantee_.simulated
-    assert not seeded[0].guarantee_.private
+    assert not seeded[0].guarantee_.is_private
     free = [CentralNB(1.0, schema=SCHEMA).fit(X, y) for _ in range(2)]
     assert free[0].model_.to_json() != free[1].model_.to_json()
-    assert free[0].guarantee_.private
+    assert free[0].guarantee_.is_private
 
 
 def test_weights_need_a_public_bound_and_then_scale_the_noise():
@@ -261,9 +261,9 @@ def test_bins_are_chosen_or_given():
     X, y = rows()
     nb = CentralNB(1.0, schema=SCHEMA, bins={"size": [0.0, 1.0]}).fit(X, y)
     assert nb.statistics_.tables["size"].cells.edges == (-5.0, 0.0, 1.0, 8.0)
-    assert nb.statistics_.tables["n"].cells.values > 8  # the rule, finer near zero
+    assert nb.statistics_.tables["n"].cells.value_count > 8  # the rule, finer near zero
     whole = CentralNB(1.0, schema=SCHEMA, bins=5).fit(X, y)
-    assert whole.statistics_.tables["size"].cells == Cells.of(SCHEMA, "size", 5)
+    assert whole.statistics_.tables["size"].cells == Cells.from_schema(SCHEMA, "size", 5)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 from discreet import Categorical, CentralNB, NaiveBayesModel, Numeric, Schema, Statistics, estimate
 from discreet.errors import FormatError, SchemaError
-from discreet.model.explanation import strongest_evidence
+from discreet.model.explanation import find_strongest_evidence
 
 SCHEMA = Schema(
     [
@@ -85,7 +85,7 @@ def test_a_prediction_is_explained_by_features_and_pairs(corrected):
     joint = corrected.predict_joint_log_proba(pd.DataFrame([row]))[0]
     assert told.log_odds == pytest.approx(joint[0] - joint[1])
     assert " & " in str(told)
-    assert any(" & " in feature for feature, *_ in strongest_evidence(corrected.model_, 10))
+    assert any(" & " in feature for feature, *_ in find_strongest_evidence(corrected.model_, 10))
 
 
 def test_show_names_the_pair(corrected, capsys):
@@ -97,7 +97,7 @@ def test_missing_values_that_are_skipped_add_nothing(corrected):
     pair = next(p for p in corrected.model_.pairs if set(p.names) == {"left", "right"})
     place = pair.names.index("left")
     assert pair.groups[place][-1] == -1
-    absent = pair.by_cells[-1] if place == 0 else pair.by_cells[:, -1]
+    absent = pair.scores_by_cells[-1] if place == 0 else pair.scores_by_cells[:, -1]
     assert not absent.any()
 
 
@@ -201,17 +201,17 @@ def test_from_a_file_corrections_see_a_coin_sample(tmp_path, monkeypatch):
     X, y = people(30_000)
     path = tmp_path / "people.parquet"
     X.assign(same=y).to_parquet(path)
-    monkeypatch.setattr(source_module, "AT_HAND_ELSEWHERE", 5_000)
+    monkeypatch.setattr(source_module, "MAX_CACHED_ROWS_REMOTE", 5_000)
     passed, kept = [], []
-    real = source_module.Sampling.passing
+    real = source_module.Sampling.sample_while_reading
 
     def passing(self, batches, cells):
         for columns, codes in real(self, batches, cells):
             passed.append(len(codes))
             yield columns, codes
-        kept.append((float(self.share), len(self.codes)))
+        kept.append((float(self.share), len(self.class_codes)))
 
-    monkeypatch.setattr(source_module.Sampling, "passing", passing)
+    monkeypatch.setattr(source_module.Sampling, "sample_while_reading", passing)
     nb = CentralNB(5.0, schema=SCHEMA, random_state=0).fit_source(path)
     ((share, looked_at),) = kept
     assert share == pytest.approx(5_000 / 30_000, rel=0.05)

@@ -11,25 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Categorical, CentralNB, Numeric, Schema, SeededRandom
-from discreet.central.budget import Budget, Noise, rho_of, shares
+from discreet.central.budget import Budget, IntegerNoise, convert_to_rho, split_budget
 from discreet.central.choice import (
-    FINER_FROM,
-    affordable,
-    bins_for,
-    choose,
-    cut_points,
-    cuttings,
-    merged,
-    quality,
+    MIN_SIGNAL_FINE_BINS,
+    compute_bin_count,
+    compute_inner_edges,
+    compute_table_quality,
+    count_affordable_features,
+    list_candidate_binnings,
+    merge_cells,
+    sample_exponential_mechanism,
 )
-from discreet.datasets import long_tailed
-from discreet.encoding import Cells, towards_zero
+from discreet.datasets import make_long_tailed
+from discreet.encoding import Cells, compute_near_zero_cuts
 from discreet.errors import PrivacyError
 from discreet.estimation import shrunk_ratios as ratios
-from discreet.losses import epsilon_of_rho
+from discreet.losses import convert_rho_to_epsilon
 from discreet.statistics import Table
-from discreet.tables.in_memory import Binner, Contents, binned, count_arrays
-from discreet.tables.source import Columns
+from discreet.tables.in_memory import Binner, CountRequest, count_arrays, count_bins
+from discreet.tables.source import InMemorySource
 
 
 @given(
@@ -43,20 +43,20 @@ def test_cut_points_lie_inside_the_bounds_and_increase(lower, span, u, integer):
     if integer:
         lower, span = float(round(lower)), float(round(span) + 1)
     feature = Numeric("x", lower, lower + span, integer=integer)
-    points = cut_points(feature, bins_for(u), u >= FINER_FROM)
+    points = compute_inner_edges(feature, compute_bin_count(u), u >= MIN_SIGNAL_FINE_BINS)
     assert points == sorted(set(points))
     assert all(feature.lower < point < feature.upper + integer for point in points)
     schema = Schema([feature], "y", [0, 1])
-    assert Cells.of(schema, "x", {"x": points}).values == len(points) + 1
+    assert Cells.from_schema(schema, "x", {"x": points}).value_count == len(points) + 1
 
 
 def test_cells_near_zero_are_finer_where_the_bounds_reach_it():
-    assert towards_zero(Numeric("x", 0, 1000), 125)[:2] == [31.25, 7.8125]
-    assert towards_zero(Numeric("x", -1000, 0), 125)[:2] == [-31.25, -7.8125]
-    both = towards_zero(Numeric("x", -1000, 1000), 250)
+    assert compute_near_zero_cuts(Numeric("x", 0, 1000), 125)[:2] == [31.25, 7.8125]
+    assert compute_near_zero_cuts(Numeric("x", -1000, 0), 125)[:2] == [-31.25, -7.8125]
+    both = compute_near_zero_cuts(Numeric("x", -1000, 1000), 250)
     assert {62.5, -62.5} <= set(both)
-    assert towards_zero(Numeric("x", 100, 101), 1 / 8) == []
-    assert bins_for(0) == bins_for(1) == 8
+    assert compute_near_zero_cuts(Numeric("x", 100, 101), 1 / 8) == []
+    assert compute_bin_count(0) == compute_bin_count(1) == 8
 
 
 @pytest.mark.parametrize("integer", [False, True])
@@ -66,7 +66,7 @@ def test_fast_binning_equals_searching(bounds, integer):
     lower, upper = (math.floor(bounds[0]), math.ceil(bounds[1])) if integer else bounds
     feature = Numeric("x", lower, upper, integer=integer)
     schema = Schema([feature], "y", [0, 1, 2], outliers="clip")
-    points = cut_points(feature, bins_for(1e4), finer=True)
+    points = compute_inner_edges(feature, compute_bin_count(1e4), fine_near_zero=True)
     x = np.concatenate(
         [
             rng.uniform(lower, upper, 20_000),
@@ -77,11 +77,11 @@ def test_fast_binning_equals_searching(bounds, integer):
         ]
     )
     x = np.floor(x) if integer else x
-    cells = Cells.of(schema, "x", {"x": points})
-    np.testing.assert_array_equal(Binner(cells)(x), cells.column(x))
+    cells = Cells.from_schema(schema, "x", {"x": points})
+    np.testing.assert_array_equal(Binner(cells)(x), cells.encode_column(x))
     codes = rng.integers(0, 3, len(x)).astype(np.int32)
-    found = binned({"x": cells}, [({"x": x[:9]}, codes[:9]), ({"x": x[9:]}, codes[9:])], 3)
-    exact = count_arrays(schema, {"x": x}, codes, Contents(bins={"x": points}, moments=None))
+    found = count_bins({"x": cells}, [({"x": x[:9]}, codes[:9]), ({"x": x[9:]}, codes[9:])], 3)
+    exact = count_arrays(schema, {"x": x}, codes, CountRequest(bins={"x": points}, moments=None))
     np.testing.assert_array_equal(found["x"].counts, exact.tables["x"].counts)
 
 
@@ -90,18 +90,18 @@ def test_more_bins_than_small_integers_are_counted_in_their_own_class(bins):
     schema = Schema([Numeric("x", 0, 99_999, integer=True)], "c", [0, 1])
     x = np.random.default_rng(0).integers(0, 100_000, 3000)
     y = (x > 50_000).astype(np.int32)
-    cells = Cells.of(schema, "x", bins)
-    np.testing.assert_array_equal(Binner(cells)(x), cells.column(x))
-    counted = Columns(schema, {"x": x}, y).tables({"x": cells})["x"].counts
+    cells = Cells.from_schema(schema, "x", bins)
+    np.testing.assert_array_equal(Binner(cells)(x), cells.encode_column(x))
+    counted = InMemorySource(schema, {"x": x}, y).count_tables({"x": cells})["x"].counts
     np.testing.assert_array_equal(
-        counted, count_arrays(schema, {"x": x}, y, Contents(bins=bins)).tables["x"].counts
+        counted, count_arrays(schema, {"x": x}, y, CountRequest(bins=bins)).tables["x"].counts
     )
     assert counted[1, : bins // 2 - 1].sum() == 0
 
 
 def test_shares_add_up_exactly_and_a_budget_is_never_exceeded():
     whole = Fraction(0.1)
-    assert sum(shares({"a": 1, "b": 2.5, "c": 1 / 3}, whole).values()) == whole
+    assert sum(split_budget({"a": 1, "b": 2.5, "c": 1 / 3}, whole).values()) == whole
     budget = Budget(0.1)
     budget.spend("first", Fraction(1, 20))
     with pytest.raises(PrivacyError, match="is left"):
@@ -111,11 +111,13 @@ def test_shares_add_up_exactly_and_a_budget_is_never_exceeded():
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3])
 def test_rho_converts_back_to_epsilon(epsilon, delta):
-    back = epsilon_of_rho(float(rho_of(epsilon, delta)), delta)
+    back = convert_rho_to_epsilon(float(convert_to_rho(epsilon, delta)), delta)
     assert epsilon * (1 - 1e-9) < back <= epsilon
 
 
-@pytest.mark.parametrize("noise", [Noise(Fraction(7, 2)), Noise(Fraction(12), gaussian=True)])
+@pytest.mark.parametrize(
+    "noise", [IntegerNoise(Fraction(7, 2)), IntegerNoise(Fraction(12), gaussian=True)]
+)
 def test_noise_has_the_variance_it_states(noise):
     drawn = noise.add(np.zeros(200_000), SeededRandom(1))
     assert drawn.var() == pytest.approx(noise.variance, rel=0.03)  # > 5 standard errors
@@ -124,12 +126,12 @@ def test_noise_has_the_variance_it_states(noise):
 
 def test_coarse_noise_stays_on_its_grain_and_pays_for_the_rounding():
     budget = Budget(1.0, 1e-6)
-    noise = budget.noise("squares", budget.whole, 10**9)
-    assert noise.grain > 1
-    steps = -(-(10**9) // noise.grain) + 1
-    assert noise.parameter == Fraction(steps) ** 2 / (2 * budget.whole)
+    noise = budget.spend_on_noise("squares", budget.total, 10**9)
+    assert noise.rounding_step > 1
+    steps = -(-(10**9) // noise.rounding_step) + 1
+    assert noise.parameter == Fraction(steps) ** 2 / (2 * budget.total)
     drawn = noise.add(np.array([123_456_789, -5]), SeededRandom(0))
-    assert (drawn % noise.grain == 0).all()
+    assert (drawn % noise.rounding_step == 0).all()
 
 
 @pytest.mark.slow
@@ -138,7 +140,9 @@ def test_the_choice_follows_the_exponential_mechanism():
     weights = np.exp(float(epsilon) * np.array(quality))
     expected = weights / weights.sum()
     random, draws = SeededRandom(2), 20_000
-    found = np.bincount([choose(quality, epsilon, random) for _ in range(draws)], minlength=4)
+    found = np.bincount(
+        [sample_exponential_mechanism(quality, epsilon, random) for _ in range(draws)], minlength=4
+    )
     # chi-square with 3 degrees of freedom: above 27.9 with probability 4e-6
     assert ((found - draws * expected) ** 2 / (draws * expected)).sum() < 27.9
 
@@ -149,19 +153,19 @@ def test_evidence_shrinks_to_nothing_under_noise_and_to_the_truth_without():
     share = truth / truth.sum(axis=1, keepdims=True)
     right = np.log(share / (truth.sum(axis=0) / truth.sum()))
     prior = truth.sum(axis=1) / truth.sum()
-    sure, lost = ratios.Noisy(truth, 1e-3), ratios.Noisy(truth + 0.0, 1e5)
-    assert np.abs(ratios.simple(sure) - right).max() < 0.02
-    assert np.abs(ratios.bayes({"x": sure}, prior)["x"] - right).max() < 0.1
-    assert np.abs(ratios.simple(lost)).max() < 0.05
-    assert np.abs(ratios.bayes({"x": lost}, prior)["x"]).max() < 0.1
-    by_class, pooled = ratios.tree(truth[None], np.array([1e-3]))
+    sure, lost = ratios.NoisyCounts(truth, 1e-3), ratios.NoisyCounts(truth + 0.0, 1e5)
+    assert np.abs(ratios.estimate_simple_ratios(sure) - right).max() < 0.02
+    assert np.abs(ratios.estimate_bayes_ratios({"x": sure}, prior)["x"] - right).max() < 0.1
+    assert np.abs(ratios.estimate_simple_ratios(lost)).max() < 0.05
+    assert np.abs(ratios.estimate_bayes_ratios({"x": lost}, prior)["x"]).max() < 0.1
+    by_class, pooled = ratios.estimate_tree_shares(truth[None], np.array([1e-3]))
     assert np.abs(np.log(by_class / pooled[:, None])[0] - right).max() < 0.02
     np.testing.assert_allclose(by_class.sum(axis=2), 1.0)
 
 
 def test_long_tailed_features_are_not_lost():
     """Weak spot (b): with bins of equal width alone this table stays at the majority class."""
-    table = long_tailed(upper=1000.0)
+    table = make_long_tailed(upper=1000.0)
     X, y, schema = table.X, table.y, table.schema
     train = np.arange(len(y)) % 5 > 0
     majority = np.mean(y == "no")
@@ -192,10 +196,10 @@ def test_few_good_features_are_found_among_many_bad_ones():
 
 def test_how_many_features_follows_from_people_and_noise():
     scales = [number / 0.1 for number in range(1, 15)]
-    found = [affordable(people, 2, scales) for people in (-50, 500, 1500, 3000)]
+    found = [count_affordable_features(people, 2, scales) for people in (-50, 500, 1500, 3000)]
     assert found == [1, 1, 2, 14]
-    assert affordable(0, 2, scales[:1]) == 1
-    assert affordable(10, 2, scales[:2]) == 1
+    assert count_affordable_features(0, 2, scales[:1]) == 1
+    assert count_affordable_features(10, 2, scales[:2]) == 1
 
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=40), st.booleans())
@@ -206,13 +210,13 @@ def test_merged_tables_equal_tables_counted_anew(values, optional):
     x, y = np.array(values, dtype=float), np.arange(len(values)) % 2
     if optional:
         x[::5] = np.nan
-    ways = cuttings(feature)
+    ways = list_candidate_binnings(feature)
     finest = {"x": sorted({point for way in ways for point in way})}
-    fine = count_arrays(schema, {"x": x}, y, Contents(bins=finest)).tables["x"]
+    fine = count_arrays(schema, {"x": x}, y, CountRequest(bins=finest)).tables["x"]
     for way in ways:
-        cells = Cells.of(schema, "x", {"x": way})
-        anew = count_arrays(schema, {"x": x}, y, Contents(bins={"x": way})).tables["x"]
-        np.testing.assert_array_equal(merged(fine, cells).counts, anew.counts)
+        cells = Cells.from_schema(schema, "x", {"x": way})
+        anew = count_arrays(schema, {"x": x}, y, CountRequest(bins={"x": way})).tables["x"]
+        np.testing.assert_array_equal(merge_cells(fine, cells).counts, anew.counts)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=30), st.data())
@@ -225,7 +229,7 @@ def test_one_more_record_adds_nothing_or_one_to_a_quality(records, data):
         counts = np.zeros((3, 5))
         for row in rows:
             counts[row] += 1
-        return quality(Table(cells, counts), 7.3)
+        return compute_table_quality(Table(cells, counts), 7.3)
 
     assert value([*records, more]) - value(records) in (0, 1)
 
@@ -260,7 +264,7 @@ def test_an_allocation_or_own_bins_are_kept():
     for bins in (5, dict.fromkeys(schema.names, 5)):
         nb = CentralNB(0.1, schema=schema, bins=bins, random_state=0).fit(X, y)
         (table,) = nb.statistics_.tables.values()
-        assert table.cells.values == 5
+        assert table.cells.value_count == 5
 
 
 @pytest.mark.slow

@@ -118,7 +118,9 @@ def test_numbers_far_from_zero_give_the_same_model(method, epsilon, tmp_path):
 @pytest.mark.parametrize("candidate", range(4))
 def test_every_scoring_of_numbers_far_from_zero_is_the_same(monkeypatch, candidate):
     """Among them is a normal density fitted to the bins."""
-    monkeypatch.setattr(histogram, "choose", lambda quality, epsilon, random: candidate)
+    monkeypatch.setattr(
+        histogram, "sample_exponential_mechanism", lambda quality, epsilon, random: candidate
+    )
     x, y = two_classes((20, 4.0), (40, 4.0), n=4000)
     x, row = np.clip(x, 0, 60), np.linspace(0, 60, 41)[:, None]
     found = [

@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.central.smooth_sensitivity import (
-    smooth_mean,
-    smooth_trimmed_mean,
-    smooth_variance,
-    trimmed_mean,
+    bound_mean_sensitivity,
+    bound_trimmed_mean_sensitivity,
+    bound_variance_sensitivity,
+    compute_trimmed_mean,
 )
 from discreet.errors import PrivacyError, SchemaError
 
@@ -44,17 +44,19 @@ def variance(x: Data) -> float:
 
 
 def trimmed(m: int) -> Statistic:
-    return lambda x: float(trimmed_mean(x, m, LOW, HIGH))
+    return lambda x: float(compute_trimmed_mean(x, m, LOW, HIGH))
 
 
 def ours(name: str, neighbours: str) -> Sensitivity:
     """``name`` is mean, variance or trimmed<m>."""
     if name == "mean":
-        return lambda x, beta: smooth_mean(x, LOW, HIGH, beta, neighbours=neighbours)
+        return lambda x, beta: bound_mean_sensitivity(x, LOW, HIGH, beta, neighbours=neighbours)
     if name == "variance":
-        return lambda x, beta: smooth_variance(x, LOW, HIGH, beta, neighbours=neighbours)
+        return lambda x, beta: bound_variance_sensitivity(x, LOW, HIGH, beta, neighbours=neighbours)
     m = int(name.removeprefix("trimmed"))
-    return lambda x, beta: smooth_trimmed_mean(x, m, LOW, HIGH, beta, neighbours=neighbours)
+    return lambda x, beta: bound_trimmed_mean_sensitivity(
+        x, m, LOW, HIGH, beta, neighbours=neighbours
+    )
 
 
 def statistic(name: str) -> Statistic:
@@ -332,18 +334,18 @@ def slow_variance(x: list[float], beta: float) -> float:
 @settings(max_examples=150, deadline=None)
 def test_trimmed_mean_agrees_with_the_double_maximum(x: list[float], beta: float, m: int) -> None:
     if len(x) <= 2 * m:
-        assert smooth_trimmed_mean(x, m, 0, 1, beta) == 1
+        assert bound_trimmed_mean_sensitivity(x, m, 0, 1, beta) == 1
         return
-    fixed = smooth_trimmed_mean(x, m, 0, 1, beta, neighbours="replace")
+    fixed = bound_trimmed_mean_sensitivity(x, m, 0, 1, beta, neighbours="replace")
     assert fixed == pytest.approx(slow_trimmed(x, m, beta), rel=1e-10)
-    varying = smooth_trimmed_mean(x, m, 0, 1, beta)
+    varying = bound_trimmed_mean_sensitivity(x, m, 0, 1, beta)
     assert varying == pytest.approx(slow_trimmed_varying(x, m, beta), rel=1e-10)
 
 
 @given(samples.filter(lambda x: len(x) > 1), betas)
 @settings(max_examples=80, deadline=None)
 def test_variance_agrees_with_the_slow_reference(x: list[float], beta: float) -> None:
-    fast = smooth_variance(x, 0, 1, beta, neighbours="replace")
+    fast = bound_variance_sensitivity(x, 0, 1, beta, neighbours="replace")
     assert fast == pytest.approx(slow_variance(x, beta), rel=1e-10)
 
 
@@ -354,9 +356,9 @@ def test_one_more_value_changes_every_bound_by_at_most_exp_beta(
     x: list[float], z: float, beta: float, m: int
 ) -> None:
     for s in (
-        lambda v: smooth_mean(v, 0, 1, beta),
-        lambda v: smooth_variance(v, 0, 1, beta),
-        lambda v: smooth_trimmed_mean(v, m, 0, 1, beta),
+        lambda v: bound_mean_sensitivity(v, 0, 1, beta),
+        lambda v: bound_variance_sensitivity(v, 0, 1, beta),
+        lambda v: bound_trimmed_mean_sensitivity(v, m, 0, 1, beta),
     ):
         assert abs(math.log(s(x) / s([*x, z]))) <= beta + 1e-9
 
@@ -369,7 +371,7 @@ def test_many_values_and_little_smoothing_agree_with_each_row_on_its_own() -> No
         a, b = np.arange(low.size)[:, None], np.arange(high.size)
         gaps = np.exp(-beta * (a + b - 1)) * (high - low[:, None])
         gaps[0, 0] = 0
-        fast = smooth_trimmed_mean(x, m, 0, 1, beta, neighbours="replace")
+        fast = bound_trimmed_mean_sensitivity(x, m, 0, 1, beta, neighbours="replace")
         assert fast == pytest.approx(gaps.max() / (x.size - 2 * m), rel=1e-12)
 
 
@@ -378,48 +380,58 @@ def test_many_values_and_little_smoothing_agree_with_each_row_on_its_own() -> No
 
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_no_values_at_all_give_the_whole_range(neighbours: str) -> None:
-    assert smooth_mean([], 2, 5, 0.1, neighbours=neighbours) == 3
-    assert smooth_variance([], 2, 5, 0.1, neighbours=neighbours) == 9
-    assert smooth_trimmed_mean([], 1, 2, 5, 0.1, neighbours=neighbours) == 3
+    assert bound_mean_sensitivity([], 2, 5, 0.1, neighbours=neighbours) == 3
+    assert bound_variance_sensitivity([], 2, 5, 0.1, neighbours=neighbours) == 9
+    assert bound_trimmed_mean_sensitivity([], 1, 2, 5, 0.1, neighbours=neighbours) == 3
 
 
 def test_much_smoothing_leaves_the_local_sensitivity_and_none_the_global() -> None:
     x = [4.0, 4.5, 5.0, 5.5, 6.0]
-    assert smooth_mean(x, 0, 10, 50.0, neighbours="replace") == pytest.approx(6 / 5)
-    assert smooth_mean(x, 0, 10, 1e-9, neighbours="replace") == pytest.approx(10 / 5)
-    assert smooth_variance(x, 0, 10, 1e-9, neighbours="replace") == pytest.approx(100 * 4 / 25)
-    assert smooth_trimmed_mean(x, 2, 0, 10, 50.0, neighbours="replace") == pytest.approx(0.5)
-    assert smooth_trimmed_mean(x, 2, 0, 10, 1e-9, neighbours="replace") == pytest.approx(10)
+    assert bound_mean_sensitivity(x, 0, 10, 50.0, neighbours="replace") == pytest.approx(6 / 5)
+    assert bound_mean_sensitivity(x, 0, 10, 1e-9, neighbours="replace") == pytest.approx(10 / 5)
+    assert bound_variance_sensitivity(x, 0, 10, 1e-9, neighbours="replace") == pytest.approx(
+        100 * 4 / 25
+    )
+    assert bound_trimmed_mean_sensitivity(x, 2, 0, 10, 50.0, neighbours="replace") == pytest.approx(
+        0.5
+    )
+    assert bound_trimmed_mean_sensitivity(x, 2, 0, 10, 1e-9, neighbours="replace") == pytest.approx(
+        10
+    )
 
 
 def test_equal_values_and_underflow_stay_positive() -> None:
     x = np.full(5001, 0.5)
-    assert smooth_trimmed_mean(x, 2500, 0, 1, 5.0, neighbours="replace") > 0
-    assert smooth_trimmed_mean(x, 2000, 0, 1, 5.0) > 0
-    assert smooth_variance([0.3], 0, 1, 1.0, neighbours="replace") < 1e-300  # always zero
-    assert smooth_mean([0.3], 0, 1, 1.0, neighbours="replace") == 0.7
+    assert bound_trimmed_mean_sensitivity(x, 2500, 0, 1, 5.0, neighbours="replace") > 0
+    assert bound_trimmed_mean_sensitivity(x, 2000, 0, 1, 5.0) > 0
+    assert (
+        bound_variance_sensitivity([0.3], 0, 1, 1.0, neighbours="replace") < 1e-300
+    )  # always zero
+    assert bound_mean_sensitivity([0.3], 0, 1, 1.0, neighbours="replace") == 0.7
 
 
 def test_bounds_far_from_zero_cost_no_precision() -> None:
     x = np.random.default_rng(2).uniform(0, 1, 50)
-    for f in (smooth_mean, smooth_variance):
+    for f in (bound_mean_sensitivity, bound_variance_sensitivity):
         there = f(x + 1e6, 1e6, 1e6 + 1, 0.1, neighbours="replace")
         assert there == pytest.approx(f(x, 0, 1, 0.1, neighbours="replace"), rel=1e-8)
-    assert trimmed_mean(x + 1e6, 3, 1e6, 1e6 + 1) - 1e6 == pytest.approx(
-        trimmed_mean(x, 3, 0, 1), abs=1e-9
+    assert compute_trimmed_mean(x + 1e6, 3, 1e6, 1e6 + 1) - 1e6 == pytest.approx(
+        compute_trimmed_mean(x, 3, 0, 1), abs=1e-9
     )
 
 
 def test_the_trimmed_mean_of_whole_numbers_is_exact() -> None:
     x = np.arange(1, 1_000_001)
-    assert trimmed_mean(x, 2, 0, 1 << 20) == Fraction(1_000_001, 2)
-    assert trimmed_mean(np.array([0, 0, 1]), 0, 0, 9) == Fraction(1, 3)
+    assert compute_trimmed_mean(x, 2, 0, 1 << 20) == Fraction(1_000_001, 2)
+    assert compute_trimmed_mean(np.array([0, 0, 1]), 0, 0, 9) == Fraction(1, 3)
 
 
 def test_order_does_not_matter_and_the_input_is_left_alone() -> None:
     x = np.array([3.0, 1.0, 2.0])
-    assert smooth_variance(x, 0, 4, 0.5) == smooth_variance(np.sort(x), 0, 4, 0.5)
-    assert trimmed_mean(x, 1, 0, 4) == 2.0
+    assert bound_variance_sensitivity(x, 0, 4, 0.5) == bound_variance_sensitivity(
+        np.sort(x), 0, 4, 0.5
+    )
+    assert compute_trimmed_mean(x, 1, 0, 4) == 2.0
     assert x.tolist() == [3.0, 1.0, 2.0]
 
 
@@ -439,15 +451,15 @@ def test_order_does_not_matter_and_the_input_is_left_alone() -> None:
 def test_what_cannot_be_is_refused(
     arguments: tuple[object, ...], error: type[Exception], message: str
 ) -> None:
-    for f in (smooth_mean, smooth_variance):
+    for f in (bound_mean_sensitivity, bound_variance_sensitivity):
         with pytest.raises(error, match=message):
             f(*arguments)
 
 
 def test_a_negative_trim_and_a_wrong_relation_are_refused() -> None:
     with pytest.raises(SchemaError, match="trim is -1"):
-        smooth_trimmed_mean([1.0], -1, 0, 5, 0.1)
+        bound_trimmed_mean_sensitivity([1.0], -1, 0, 5, 0.1)
     with pytest.raises(SchemaError, match="trim is -1"):
-        trimmed_mean([1.0], -1, 0, 5)
+        compute_trimmed_mean([1.0], -1, 0, 5)
     with pytest.raises(PrivacyError, match="neighbours='swap'"):
-        smooth_mean([1.0], 0, 5, 0.1, neighbours="swap")
+        bound_mean_sensitivity([1.0], 0, 5, 0.1, neighbours="swap")

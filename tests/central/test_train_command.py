@@ -57,7 +57,7 @@ def test_trains_from_files(folder, data, method):
     assert result.exit_code == 0, result.output
     assert "epsilon = 1 per person in total" in result.output
     model = NaiveBayesModel.read(folder / "model.json")
-    assert model.guarantee.private
+    assert model.guarantee.is_private
     assert model.guarantee.epsilon == 1.0
     if method == "histogram":
         frame = pd.read_csv(folder / "data.csv")
@@ -124,14 +124,14 @@ def test_a_ledger_refuses_what_keeps_no_promise_unless_it_may_be_broken(folder, 
         (folder / "schema.json").write_text(public.to_json())
     result = run(folder, *ledger, *words, epsilon=epsilon)
     assert result.exit_code == 2
-    assert "not kept has no price" in result.output
+    assert "a void guarantee cannot be charged" in result.output
     assert not (folder / "model.json").exists()
     assert Ledger(folder / "budget.json").read().entries == ()
     result = run(folder, *ledger, *words, "--void", epsilon=epsilon)
     assert result.exit_code == 0, result.output
     assert "BROKEN" in result.output
-    assert Ledger(folder / "budget.json").read().broken
-    assert not NaiveBayesModel.read(folder / "model.json").guarantee.private
+    assert Ledger(folder / "budget.json").read().void_reasons
+    assert not NaiveBayesModel.read(folder / "model.json").guarantee.is_private
     told = json.loads(run(folder, "--json", "--force", epsilon="inf").stdout)
     assert "budget" not in told
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from discreet import MixedNB
 from discreet.cli import main
-from discreet.datasets import mortgage
+from discreet.datasets import make_mortgage
 
 Run = Callable[..., Result]
 
@@ -20,7 +20,7 @@ Run = Callable[..., Result]
 def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that ``discreet demo`` writes, with a model that is the same every time."""
     folder = tmp_path_factory.mktemp("demo")
-    people = mortgage(1600, seed=0)
+    people = make_mortgage(1600, seed=0)
     known, others = people.frame[:800], people.frame[800:]
     model = MixedNB(schema=people.schema).fit(people.X[:800], people.y[:800]).model_
     (folder / "model.json").write_text(model.to_json())

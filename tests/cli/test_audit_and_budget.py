@@ -22,34 +22,34 @@ Refused = Callable[..., str]
 
 SCHEMA = Schema([Numeric("a", 0, 1), Categorical("b", ["x", "y"])], "c", ["no", "yes"])
 PLAN = Plan(SCHEMA, 1.0, [Question((), DE(1.0, 2), 1), Question(("b",), DE(1.0, 6), 1)])
-SURVEY = Questionnaire.of(
+SURVEY = Questionnaire.from_schema(
     Schema([Categorical("b", ["x", "y"], optional=False)], "c", ["no", "yes"]), 0.5
 )
 RECORD = {"a": 0.5, "b": "x", "c": "no"}
 
 FOREIGN = """
-from discreet.audit import of_function
+from discreet.audit import make_function_subject
 
 def count(n):
     return n
 
-leaking = of_function(count, [(1, 2)], 1.0)
+leaking = make_function_subject(count, [(1, 2)], 1.0)
 
 def made():
     return leaking
 
-same = of_function(lambda n: n > 9, [(k, k + 1) for k in range(9)], 1.0)
-most = of_function(lambda n: n > 9, [(k, k + 1) for k in range(12)], 1.0)
+same = make_function_subject(lambda n: n > 9, [(k, k + 1) for k in range(9)], 1.0)
+most = make_function_subject(lambda n: n > 9, [(k, k + 1) for k in range(12)], 1.0)
 
 nothing = 3
 
 def failing(n):
     raise RuntimeError("never runs")
 
-void = of_function(failing, [(1, 2)], 1.0)
+void = make_function_subject(failing, [(1, 2)], 1.0)
 
 def empty():
-    return of_function(count, [], 1.0)
+    return make_function_subject(count, [], 1.0)
 
 def torn():
     raise KeyError("mine")
@@ -127,7 +127,7 @@ def test_samples_are_drawn_besides_enumerating_where_asked(run: Run) -> None:
         (("audit", "foreign.py:gone"), "has no 'gone'; write a name"),
         (("audit", "gone.py:x"), "there is no such file"),
         (("audit", "gone_module:x"), "No module named"),
-        (("audit", "de", "--epsilon", "1", "--confidence", "1"), "inside (0, 1)"),
+        (("audit", "de", "--epsilon", "1", "--confidence", "1"), "between 0 and 1"),
         (("audit", "de", "--epsilon", "1", "--paths", "-1"), "no negative number of paths"),
         (("audit", "foreign.py:torn"), "KeyError: 'mine'"),
         (("audit", "foreign.py:leaving"), "SystemExit: 1"),
@@ -194,14 +194,14 @@ def test_what_never_runs_is_not_checked_and_not_passed(run: Run) -> None:
 
 def device(epsilon: float = 3.0) -> None:
     store = FolderStore("device")
-    store.allow(epsilon)
+    store.set_allowance(epsilon)
     Respondent(PLAN, store).report(RECORD)
     Respondent(SURVEY, store).report({"b": "x", "c": "no"})
 
 
 def test_one_view_over_ledgers_and_devices(run: Run) -> None:
     ledger = Ledger.create("ledger.json", 2.0, 1e-5)
-    ledger.charge(Guarantee(0.5, 1e-6), "training by histogram", who="people.csv")
+    ledger.charge(Guarantee(0.5, 1e-6), "training by histogram", data_source="people.csv")
     ledger.charge(Guarantee(0.25), "federated round 1")
     device()
     found = json.loads(run("budget", "ledger.json", "device", "--json").stdout)
@@ -215,7 +215,7 @@ def test_one_view_over_ledgers_and_devices(run: Run) -> None:
     assert found["most_in_one"] == pytest.approx(1.0 + sheet)
     shown = " ".join(run("budget", "ledger.json", "device").stdout.split())
     assert "spent 0.75 of 2, left 1.25" in shown
-    assert "Whoever is in all 2 has spent at most epsilon" in shown
+    assert "A person in all 2 has spent at most epsilon" in shown
     assert "costs twice its epsilon" in shown
 
 
@@ -233,7 +233,7 @@ def test_a_planned_step_is_compared_with_what_is_left(run: Run) -> None:
     body = json.loads(run("budget", "small.json", "--step", "plan.json", "--json").stdout)
     assert body["step"] == {"epsilon": 1.0, "delta": 0.0, "fits": False}
     result = run("budget", "large.json", "--step", "model.json")
-    assert (result.exit_code == 0) == model.guarantee.private
+    assert (result.exit_code == 0) == model.guarantee.is_private
     assert run("budget", "large.json", "--step", "plan.json", "--epsilon", 1).exit_code == 2
 
 
@@ -272,7 +272,7 @@ def test_a_broken_ledger_and_an_unprotected_answer_are_said(run: Run) -> None:
     store = FolderStore("device")
     Respondent(open_plan, store, unprotected=True).report(RECORD)
     shown = run("budget", "ledger.json", "device").stdout
-    assert shown.count("BROKEN, the total bounds nothing") == 2
+    assert shown.count("BROKEN: the total no longer limits what was released") == 2
     found = json.loads(run("budget", "ledger.json", "device", "--json").stdout)
     assert found["spent_in_all"]["epsilon"] == "inf"
     assert found["accounts"][0]["left"] == [0.0, 0.0]

@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from discreet.cli import main
-from discreet.datasets import mortgage
+from discreet.datasets import make_mortgage
 from discreet.report.methods import METHODS
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("people")
-    people = mortgage(1500, seed=1)
+    people = make_mortgage(1500, seed=1)
     people.frame.to_csv(place / "people.csv", index=False)
     (place / "schema.json").write_text(people.schema.to_json())
     return place
@@ -145,18 +145,18 @@ def test_compare_wants_a_table(folder):
 
 
 def test_a_survey_spends_at_most_the_epsilon_it_is_compared_at():
-    people = mortgage(300, seed=1)
+    people = make_mortgage(300, seed=1)
     for name in ("questions", "sheet"):
         for epsilon in (0.1, 1.0, 5.0):
-            nb = METHODS[name].make(people.schema, epsilon, 8, 0).fit(people.X, people.y)
+            nb = METHODS[name].make_estimator(people.schema, epsilon, 8, 0).fit(people.X, people.y)
             spent = nb.questionnaire_.guarantee.epsilon
             assert 0.9 * epsilon < spent <= epsilon * (1 + 1e-9)
 
 
 def test_every_method_is_made_at_the_epsilon_that_was_asked_for():
-    people = mortgage(300, seed=1)
+    people = make_mortgage(300, seed=1)
     for name, method in METHODS.items():
-        nb = method.make(people.schema, 0.75, 4, 0).fit(people.X, people.y)
+        nb = method.make_estimator(people.schema, 0.75, 4, 0).fit(people.X, people.y)
         assert nb.guarantee_.epsilon <= 0.75 * (1 + 1e-9), name
 
 
@@ -173,7 +173,7 @@ def test_size_goes_from_precision_to_people_and_back(folder):
     # it promises nothing about a model: that depends on what the collection is to find out
     assert body.keys() == {"respondents", "epsilon", "precision"}
     few = run(folder, "local", "size", "schema.json", "--epsilon", "0.5", "--respondents", "100")
-    assert "cannot be known before" in " ".join(few.stdout.split())
+    assert "cannot be known in advance" in " ".join(few.stdout.split())
     assert "enough" not in few.stdout
     assert "comfortable" not in few.stdout
 

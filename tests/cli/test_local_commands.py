@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from discreet.cli import main
-from discreet.datasets import mortgage
+from discreet.datasets import make_mortgage
 from discreet.local import Plan, Report, Tally
 from discreet.model import NaiveBayesModel
 
@@ -72,7 +72,7 @@ def planned(ok: Run) -> Plan:
 
 
 def records(number: int) -> list[dict[str, Any]]:
-    frame = mortgage(number).frame
+    frame = make_mortgage(number).frame
     return [
         {name: value.item() if hasattr(value, "item") else value for name, value in row.items()}
         for row in frame.to_dict("records")
@@ -104,7 +104,7 @@ def test_from_a_plan_to_predictions_through_files(ok: Run, options: list[str]) -
     assert "epsilon = 2 per person" in trained
     assert f"{PEOPLE:,} counted" in trained
     model = NaiveBayesModel.read("trained.json")
-    assert model.guarantee.private
+    assert model.guarantee.is_private
     assert model.guarantee.epsilon == 2
     assert model.guarantee.trust == "local"
     scores = json.loads(ok("evaluate", "trained.json", "mortgage.csv", "--json").stdout)
@@ -292,7 +292,7 @@ def test_a_seed_repeats_itself_and_ends_the_promise(ok: Run, planned: Plan) -> N
     shown = ok("local", "tally", "plan.json", "a.parquet", "-o", "tally.json").stdout
     assert "no promise holds" in shown
     ok("local", "train", "tally.json", "-o", "trained.json")
-    assert not NaiveBayesModel.read("trained.json").guarantee.private
+    assert not NaiveBayesModel.read("trained.json").guarantee.is_private
 
 
 def test_without_a_seed_nothing_repeats(ok: Run, planned: Plan) -> None:
@@ -390,8 +390,8 @@ def test_a_line_that_is_far_too_long_is_one_rejected_report(
     ok: Run, planned: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = reports_in(ok, 2)
-    monkeypatch.setattr("discreet.collection.texts.LARGEST", 1000)
-    monkeypatch.setattr("discreet.collection.report.LARGEST", 1000)
+    monkeypatch.setattr("discreet.collection.texts.MAX_REPORT_CHARACTERS", 1000)
+    monkeypatch.setattr("discreet.collection.report.MAX_REPORT_CHARACTERS", 1000)
     Path("a.jsonl").write_text(lines[0] + "[" * 5000 + "\n" + lines[1])
     ok("local", "tally", "plan.json", "a.jsonl", "-o", "tally.json")
     tally = Tally.read("tally.json")

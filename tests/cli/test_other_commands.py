@@ -14,7 +14,7 @@ from click.testing import Result
 
 from discreet import NaiveBayesModel, Schema
 from discreet.cli import demo
-from discreet.datasets import MORTGAGE_BAYES_ACCURACY, MORTGAGE_SCHEMA, names
+from discreet.datasets import MORTGAGE_BAYES_ACCURACY, MORTGAGE_SCHEMA, list_names
 from discreet.errors import MissingDependencyError
 
 Run = Callable[..., Result]
@@ -25,7 +25,7 @@ def test_datasets_are_listed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISCREET_DATA", raising=False)
     listed = json.loads(run("datasets", "list", "--json").stdout)["datasets"]
     by_name = {one["name"]: one for one in listed}
-    assert set(by_name) == {*names(), "mortgage", "mortgage_table"}
+    assert set(by_name) == {*list_names(), "mortgage", "mortgage_table"}
     assert by_name["mortgage"]["categorical"] == by_name["mortgage"]["numeric"] == 4
     assert by_name["adult"]["source"].startswith("OpenML")
     assert by_name["balance_scale"]["source"] == "generated"
@@ -168,4 +168,4 @@ def test_the_report_opens_only_where_somebody_looks(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr("sys.stdout.isatty", lambda: terminal, raising=False)
-    assert demo._somebody_looks() is opened
+    assert demo._has_viewer() is opened

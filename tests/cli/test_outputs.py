@@ -19,7 +19,7 @@ from discreet.cli import compare, files, main, overwrite
 from discreet.cli.files import NEW_FOLDER, Output
 from discreet.collection import tally as tally_module
 from discreet.collection.files import ReportFile
-from discreet.documents import dump
+from discreet.documents import dump_document
 from discreet.errors import FormatError
 from discreet.local import MemoryStore, Respondent, Tally, make_plan
 
@@ -169,7 +169,7 @@ def test_a_command_that_forgets_to_declare_its_output_cannot_write_it(
     @click.argument("data")
     @click.option("--result")
     def careless(data: str, result: str) -> None:
-        files.write(result, "gone")
+        files.write_file(result, "gone")
 
     Path("kept.csv").write_text(KEPT)
     for result in ("kept.csv", "new.csv"):
@@ -195,7 +195,7 @@ WRITERS = [
     for param in command.params
     if is_file(param)
 ]
-LEDGER = dump("ledger", 1, {"epsilon": 1.0, "delta": 0.0, "entries": []})
+LEDGER = dump_document("ledger", 1, {"epsilon": 1.0, "delta": 0.0, "entries": []})
 
 
 def said(path: tuple[str, ...], given: dict[str, str], *more: str) -> str:
@@ -271,7 +271,7 @@ def test_a_model_that_was_paid_for_is_replaced_with_force_only(damaged: bool, ru
 def test_twin_models_that_all_count_as_free_are_lost(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overwrite, "_stated_epsilon", lambda path: math.inf)
+    monkeypatch.setattr(overwrite, "_read_stated_epsilon", lambda path: math.inf)
     assert train(run).exit_code == 0
     before = Path("m.json").read_text()
     assert train(run).exit_code == 0
@@ -323,7 +323,7 @@ def test_a_tally_is_replaced_by_one_that_counts_the_same_reports(run: Run) -> No
             lines = "".join(one.to_json() for one in some)
             Path(f"{name}-{part}.jsonl").write_text(lines)
             with ReportFile(f"{name}-{part}.parquet", plan) as file:
-                file.add(some)
+                file.add_reports(some)
 
     def tally(name: str, part: str, *more: str) -> Result:
         return run("local", "tally", f"{name}.json", f"{name}-{part}", "-o", "t.json", *more)
@@ -349,7 +349,7 @@ def test_which_tallies_count_all_that_another_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where not all ids are in the files, there must at least be as many reports."""
-    monkeypatch.setattr(tally_module, "SAMPLED", 4)
+    monkeypatch.setattr(tally_module, "ID_SAMPLE_SIZE", 4)
     schema = Schema([Categorical("a", [0, 1], optional=False)], "y", [0, 1])
     plan = make_plan(schema, 2.0, 40)
     record = {"a": 0, "y": 1}
@@ -358,9 +358,9 @@ def test_which_tallies_count_all_that_another_does(
     new, old = tmp_path / "new.json", tmp_path / "old.json"
 
     def counts_all(some: list[Any], earlier: list[Any], seen: bool) -> bool:
-        new.write_text(Tally.of(plan, some).to_json(seen=seen))
-        old.write_text(Tally.of(plan, earlier).to_json(seen=seen))
-        return overwrite._counts_all(new, old)
+        new.write_text(Tally.from_reports(plan, some).to_json(include_seen=seen))
+        old.write_text(Tally.from_reports(plan, earlier).to_json(include_seen=seen))
+        return overwrite._has_all_reports(new, old)
 
     for seen in (True, False):
         assert counts_all(reports, reports, seen)
@@ -368,11 +368,11 @@ def test_which_tallies_count_all_that_another_does(
         assert not counts_all(reports[:-1], reports, seen)
         assert not counts_all(reports[1:], reports[:1], seen)
     old.write_text("{")
-    assert not overwrite._counts_all(new, old)
+    assert not overwrite._has_all_reports(new, old)
 
 
 def test_twin_any_tally_replaces_any(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overwrite, "_counts_all", lambda new, old: True)
+    monkeypatch.setattr(overwrite, "_has_all_reports", lambda new, old: True)
     with pytest.raises(AssertionError):
         test_a_tally_is_replaced_by_one_that_counts_the_same_reports(run)
 
@@ -381,7 +381,7 @@ def test_what_appears_while_a_command_works_is_not_replaced(tmp_path: Path) -> N
     path = tmp_path / "out.json"
 
     def write_late() -> None:
-        with files.replacing(path) as draft:
+        with files.open_replacement(path) as draft:
             draft.write_text("new")
             path.write_text(KEPT)
 
@@ -389,7 +389,7 @@ def test_what_appears_while_a_command_works_is_not_replaced(tmp_path: Path) -> N
         write_late()
     assert path.read_text() == KEPT
     assert list(tmp_path.iterdir()) == [path]
-    files.write(path, KEPT)  # the same content replaces nothing
+    files.write_file(path, KEPT)  # the same content replaces nothing
 
 
 def test_two_trainings_to_one_file_both_keep_what_was_paid(
@@ -412,7 +412,7 @@ def test_two_trainings_to_one_file_both_keep_what_was_paid(
     assert result.exit_code == 2
     assert "m.json: exists already and was paid for" in result.stderr
     (beside,) = Path().glob("m-*.json")
-    assert f"what was made now is in {beside}" in result.stderr
+    assert f"the new result is in {beside}" in result.stderr
     models = [json.loads(path.read_text()) for path in (Path("m.json"), beside)]
     assert [model["guarantee"]["epsilon"] for model in models] == [1.0, 1.0]
     assert models[0] != models[1]

@@ -19,7 +19,7 @@ from click.testing import Result
 
 from discreet import Categorical, NaiveBayesModel, Numeric, Schema, estimate
 from discreet.cli import output
-from discreet.model.evaluation import score
+from discreet.model.evaluation import score_model
 from discreet.tables.in_memory import count_arrays
 
 Run = Callable[..., Result]
@@ -102,10 +102,10 @@ def test_classes_and_values_of_any_kind_are_written_with_care(run: Run) -> None:
 
 def test_evaluation_for_scripts_and_for_people(run: Run) -> None:
     model, people = model_and_people()
-    expected = score(model, people, people["missed_payment"])
+    expected = score_model(model, people, people["missed_payment"])
     body = json.loads(run("evaluate", "model.json", "others.csv", "--json").stdout)
     assert body["accuracy"] == expected.accuracy
-    assert body["interval"] == list(expected.interval)
+    assert body["interval"] == list(expected.accuracy_interval)
     assert body["log_loss"] == pytest.approx(expected.log_loss)
     assert body["confusion"] == expected.confusion.tolist()
     assert body["baseline"]["class"] == "no"
@@ -231,19 +231,19 @@ def test_a_bar_appears_only_on_a_terminal_and_after_a_while(monkeypatch: Any) ->
 
         def stop(self) -> None: ...
 
-    monkeypatch.setattr(output, "_bar", Bar)
-    with output.progress("work") as advance:
+    monkeypatch.setattr(output, "_start_bar", Bar)
+    with output.show_progress("work") as advance:
         advance(1)
     assert drawn == []  # no terminal
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with output.progress("work") as advance:
+    with output.show_progress("work") as advance:
         advance(2)
     assert drawn == []  # too early
-    monkeypatch.setattr(output, "PATIENCE", -1.0)
-    with output.progress("work", hidden=True) as advance:
+    monkeypatch.setattr(output, "BAR_DELAY_SECONDS", -1.0)
+    with output.show_progress("work", hidden=True) as advance:
         advance(3)
     assert drawn == []  # told to be quiet
-    with output.progress("work") as advance:
+    with output.show_progress("work") as advance:
         advance(4)
     assert drawn == [4]
 
@@ -252,8 +252,8 @@ def test_the_bar_draws_and_vanishes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setattr(output, "PATIENCE", -1.0)
-    with output.progress("counting") as advance:
+    monkeypatch.setattr(output, "BAR_DELAY_SECONDS", -1.0)
+    with output.show_progress("counting") as advance:
         advance(10, 100)
         advance(20)
     assert capsys.readouterr().out == ""

@@ -8,7 +8,7 @@ import pytest
 
 from discreet import NaiveBayesModel
 from discreet.collection.files import ReportFile
-from discreet.collection.texts import reports_in
+from discreet.collection.texts import read_text_reports
 from discreet.survey.questionnaire import Questionnaire
 
 QUESTIONS = ("burnout", "sleep", "medication", "alcohol", "overtime")
@@ -190,9 +190,9 @@ def test_files_of_every_kind_are_one_delivery(run, q, tmp_path):
     """JSON lines, CSV and Parquet with the same sheets: each counts once."""
     survey = Questionnaire.read(q)
     run("survey", "randomize", q, "true.csv", "-o", "s.csv")
-    sheets = list(reports_in(survey, "s.csv"))[:40]
+    sheets = list(read_text_reports(survey, "s.csv"))[:40]
     with ReportFile("s.parquet", survey) as file:
-        file.add(sheets)
+        file.add_reports(sheets)
     lines = (tmp_path / "s.csv").read_text().splitlines(keepends=True)
     (tmp_path / "s.csv").write_text("".join(lines[:41]))
     (tmp_path / "s.jsonl").write_text("".join(sheet.to_json() for sheet in sheets))

@@ -48,15 +48,15 @@ TABLES = {  # DATA of discreet train, and what the message must say
     "ragged2.csv": "line 7 has 5 values, but the first line names 4 columns; put such values in",
     "ragged3.csv": "line 7 has 3 values, but the first line names 4 columns; add what is missing",
     "openquote.csv": "line 7 opens a quotation mark that is not closed; close it",
-    "hugeint.csv": "age: inf lies outside the public bounds [0, 125]; widen the schema, or set its "
+    "hugeint.csv": "age: inf is outside the public bounds [0, 125]; widen the schema, or set its "
     "outliers to 'clip'",
-    "inf.csv": "income: inf lies outside the public bounds [0, 200000]; widen the schema",
+    "inf.csv": "income: inf is outside the public bounds [0, 200000]; widen the schema",
     "text.csv": "age: 'old' is not a number; if it means missing, list it in missing_tokens",
     "unseen.csv": "city: 'Rome' is not one of the public values (Köln, Paris, Oslo); add it to "
     "the schema, or set its unseen to 'other'",
     "badclass.csv": "bought: 'perhaps' is not one of the public classes (no, yes); add it",
     "noclass.csv": "bought: a row has no class; remove such rows",
-    "neg.csv": "age: -5 lies outside the public bounds [0, 125]; widen the schema",
+    "neg.csv": "age: -5 is outside the public bounds [0, 125]; widen the schema",
     "frac.csv": "age: 30.5 is not a whole number although its integer is true; round it, or set "
     "integer to false",
     "comma.csv": "income: '1234,5' is not a number",
@@ -108,8 +108,8 @@ OPTIONS = {  # added to a training that is right
     "--epsilon abc": "'--epsilon': 'abc' is not a number",
     "--epsilon 1e-300": "epsilon is too small here: the noise would be wider than can be drawn "
     "exactly; give a larger epsilon",
-    "--delta 2": "delta is 2.0; it must lie in [0, 1)",
-    "--delta nan": "delta is nan; it must lie in [0, 1)",
+    "--delta 2": "delta is 2.0; it must be at least 0 and below 1",
+    "--delta nan": "delta is nan; it must be at least 0 and below 1",
     "--bins 100000000": "'--bins': 100000000 must be from 1 to 1024",
     "--bins 0": "'--bins': 0 must be from 1 to 1024",
     "--bins many": "'--bins': 'many' is not a whole number",
@@ -207,7 +207,7 @@ COMMANDS = {
     "compare people.csv --schema schema.json --methods auto --trust central": "write some of "
     "histogram, moments, smooth, global, or another --trust",
     "local report plan.json me.json --store kept": "which is not asked for; remove it",
-    "local report plan.json old.json --store kept": "age: 200 lies outside the public bounds "
+    "local report plan.json old.json --store kept": "age: 200 is outside the public bounds "
     "[0, 125]; correct the answer",
     "survey new -o q.yaml": "q.yaml: exists already; choose another name, or replace",
     "announce q.yaml --example -o q2.yaml": "q2.yaml: exists already; choose another",
@@ -284,11 +284,11 @@ def _by_newcomers() -> None:
 
 
 def _foreign_sheets() -> None:
-    from discreet.collection.report import Report, identity_of
+    from discreet.collection.report import Report, derive_report_id
 
     Path("foreign.jsonl").write_text(
         "".join(
-            Report("sha256:" + "0" * 64, identity_of(bytes([i]) * 16), 0, (0,) * 5).to_json()
+            Report("sha256:" + "0" * 64, derive_report_id(bytes([i]) * 16), 0, (0,) * 5).to_json()
             for i in range(120)
         )
     )

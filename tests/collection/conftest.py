@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet.local.plan import Plan
-from discreet.local.planning import Choices, make_plan
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.schema import Categorical, Numeric, Schema
 
 ORACLES = ("auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr")
@@ -53,4 +53,4 @@ def plan(schema: Schema) -> Plan:
 
 @pytest.fixture(params=KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
 def any_plan(request: pytest.FixtureRequest, schema: Schema) -> Plan:
-    return make_plan(schema, 1.0, 500, Choices(**request.param))
+    return make_plan(schema, 1.0, 500, PlanOptions(**request.param))

@@ -14,18 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.collection import bulk
-from discreet.collection.batches import Answers
+from discreet.collection.batches import AnswerBatch
 from discreet.collection.bulk import tally_parquet
-from discreet.collection.files import BATCH, COLUMNS, ReportFile, read_reports
+from discreet.collection.files import BATCH_COLUMN, REPORT_COLUMNS, ReportFile, read_reports
 from discreet.collection.report import Report
 from discreet.collection.shuffle_batches import MAX_BATCHES
-from discreet.collection.simulation import answers
+from discreet.collection.simulation import iter_simulated_answers
 from discreet.collection.tally import Tally
-from discreet.datasets import mortgage
-from discreet.encoding import class_codes
+from discreet.datasets import make_mortgage
+from discreet.encoding import encode_classes
 from discreet.errors import FormatError, SchemaError
 from discreet.local.plan import Plan
-from discreet.local.planning import Choices, make_plan
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.randomness import SeededRandom
 from discreet.schema import Schema
 
@@ -43,10 +43,12 @@ SHAPE = pa.schema(
 
 def rows_of(plan: Plan, people: int = 300, seed: int = 1) -> list[Row]:
     """Honest reports to a plan of the mortgage population."""
-    data, source = mortgage(people), SeededRandom(seed)
-    classes = class_codes(data.schema, data.y)
+    data, source = make_mortgage(people), SeededRandom(seed)
+    classes = encode_classes(data.schema, data.y)
     rows: list[Row] = []
-    for question, _, values in answers(plan, plan.encoded(data.X, classes), source):
+    for question, _, values in iter_simulated_answers(
+        plan, plan.encode_columns(data.X, classes), source
+    ):
         for value in values.tolist():
             rows.append((source.raw(16).tobytes(), plan.digest, question, value))
     return rows
@@ -130,7 +132,7 @@ def same(bulked: Tally, one: Tally) -> bool:
     ids=lambda kind: "-".join(map(str, kind.values())),
 )
 def mortgage_plan(request: pytest.FixtureRequest) -> Plan:
-    return make_plan(mortgage(1).schema, 1.0, 300, Choices(kind="paper", **request.param))
+    return make_plan(make_mortgage(1).schema, 1.0, 300, PlanOptions(kind="paper", **request.param))
 
 
 @pytest.mark.slow
@@ -148,13 +150,13 @@ def test_bad_reports_are_counted_by_their_fault_like_one_by_one(
     mortgage_plan: Plan, tmp_path: Path, batch: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if batch:  # so that an id that recurs crosses from one batch to the next
-        batches = bulk.batches_of
+        batches = bulk.read_batches
 
         def small(table: Any, rows: int) -> Any:
             for one in batches(table, rows):
                 yield from pa.Table.from_batches([one]).to_batches(max_chunksize=batch)
 
-        monkeypatch.setattr(bulk, "batches_of", small)
+        monkeypatch.setattr(bulk, "read_batches", small)
     rows = spoiled(mortgage_plan, rows_of(mortgage_plan))
     bulked = tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", rows))
     expected = one_by_one(mortgage_plan, rows)
@@ -174,7 +176,7 @@ def with_marks(rows: list[Row], seed: int = 3) -> list[tuple[Row, bytes | None]]
 
 def marked_table(rows: list[tuple[Row, bytes | None]]) -> pa.Table:
     marks = pa.array([mark for _, mark in rows], pa.binary())
-    return table_of([row for row, _ in rows]).append_column(BATCH, marks)
+    return table_of([row for row, _ in rows]).append_column(BATCH_COLUMN, marks)
 
 
 def marked_one_by_one(plan: Plan, rows: list[tuple[Row, bytes | None]]) -> Tally[Plan]:
@@ -203,20 +205,20 @@ def test_batches_of_a_shuffle_are_counted_like_one_by_one(
 ) -> None:
     """Twin: batches counted before answers are looked at would be larger than what counts."""
     if piece:
-        batches = bulk.batches_of
+        batches = bulk.read_batches
 
         def small(table: Any, rows: int) -> Any:
             for one in batches(table, rows):
                 yield from pa.Table.from_batches([one]).to_batches(max_chunksize=piece)
 
-        monkeypatch.setattr(bulk, "batches_of", small)
+        monkeypatch.setattr(bulk, "read_batches", small)
     rows = with_marks(spoiled(mortgage_plan, rows_of(mortgage_plan)))
     pq.write_table(marked_table(rows), tmp_path / "r.parquet")
     expected = marked_one_by_one(mortgage_plan, rows)
     counted = sum(expected.batches.to_body().values())
     assert len(expected.batches.to_body()) == 3
     assert 0 < counted < expected.reports
-    assert expected.together == 0
+    assert expected.smallest_shuffle_size == 0
     assert same(tally_parquet(mortgage_plan, tmp_path / "r.parquet"), expected)
 
 
@@ -230,16 +232,20 @@ def test_files_with_and_without_batch_marks_are_tallied_together(
         for number in range(6)
     ]
     with ReportFile(tmp_path / "marked.parquet", plan) as file:
-        file.add(reports[:4])
+        file.add_reports(reports[:4])
     rows: list[Row] = [(bytes.fromhex(one.id), plan.digest, 0, list(value)) for one in reports[4:]]
     written(tmp_path / "older.parquet", rows)
     assert list(read_reports(tmp_path / "marked.parquet")) == reports[:4]
     assert list(read_reports(tmp_path / "older.parquet")) == reports[4:]
     for names in (("marked", "older"), ("older", "marked")):
         tally = tally_parquet(plan, [tmp_path / f"{name}.parquet" for name in names])
-        assert (tally.reports, tally.batches.to_body(), tally.together) == (6, {"ab" * 16: 4}, 0)
-    assert tally_parquet(plan, tmp_path / "marked.parquet").together == 4
-    wrong = table_of(rows).append_column(BATCH, pa.array(["a", "b"]))
+        assert (tally.reports, tally.batches.to_body(), tally.smallest_shuffle_size) == (
+            6,
+            {"ab" * 16: 4},
+            0,
+        )
+    assert tally_parquet(plan, tmp_path / "marked.parquet").smallest_shuffle_size == 4
+    wrong = table_of(rows).append_column(BATCH_COLUMN, pa.array(["a", "b"]))
     pq.write_table(wrong, tmp_path / "wrong.parquet")
     with pytest.raises(FormatError, match=r"of shuffled reports, batch \(16 bytes\)"):
         tally_parquet(plan, tmp_path / "wrong.parquet")
@@ -254,15 +260,15 @@ def test_a_file_in_which_every_report_has_another_mark_is_counted_in_one_pass(pl
         {
             "question": pa.array(np.zeros(number, np.int32)),
             "value": pa.array([value] * number, pa.list_(pa.int64())),
-            BATCH: pa.array(marks, pa.binary()),
+            BATCH_COLUMN: pa.array(marks, pa.binary()),
         }
     )
-    answers = Answers(plan.questions, batch)
+    answers = AnswerBatch(plan.questions, batch)
     begun = time.process_time()  # of this process: it does not matter what else runs
-    sizes = answers.batch_sizes()
+    sizes = answers.count_batch_sizes()
     assert time.process_time() - begun < 3
     assert len(sizes) == MAX_BATCHES
-    assert sizes.smallest(number) == 0
+    assert sizes.get_smallest(number) == 0
 
 
 @pytest.mark.slow
@@ -322,14 +328,14 @@ def test_reports_written_are_reports_read(plan: Plan, schema: Schema, tmp_path: 
     values = np.zeros((10, width), np.int64) + np.arange(width)
     with ReportFile(path, plan) as file:
         file.write(1, ids, values)
-    assert pq.read_schema(path).names == [*COLUMNS, BATCH]
+    assert pq.read_schema(path).names == [*REPORT_COLUMNS, BATCH_COLUMN]
     assert pq.read_schema(path).field("id").type == pa.binary(16)
     reports = list(read_reports(path))
     assert [report.id for report in reports] == [one.tobytes().hex() for one in ids]
     assert {(r.collection, r.question, r.value) for r in reports} == {
         (plan.digest, 1, tuple(range(width)))
     }
-    assert same(tally_parquet(plan, path), Tally.of(plan, reports))
+    assert same(tally_parquet(plan, path), Tally.from_reports(plan, reports))
 
 
 def test_a_file_grows_piece_by_piece_and_may_mix_questions(plan: Plan, tmp_path: Path) -> None:
@@ -405,6 +411,6 @@ def test_reports_to_other_plans_and_with_huge_numbers_can_be_kept_for_the_tally(
         Report(plan.digest, "6" * 32, 0, (-(10**30),) * plan.questions[0].mechanism.width),
     ]
     with ReportFile(tmp_path / "r.parquet", plan) as file:
-        file.add(reports)
-        file.add([])
-    assert same(tally_parquet(plan, tmp_path / "r.parquet"), Tally.of(plan, reports))
+        file.add_reports(reports)
+        file.add_reports([])
+    assert same(tally_parquet(plan, tmp_path / "r.parquet"), Tally.from_reports(plan, reports))

@@ -19,14 +19,14 @@ from discreet.collection.bulk import tally_parquet
 from discreet.collection.files import ReportFile
 from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
-from discreet.collection.simulation import simulate
-from discreet.collection.tally import SAMPLED, Tally, refusals
-from discreet.collection.texts import SheetCsv, reports_in
-from discreet.documents import dump
+from discreet.collection.simulation import simulate_tally
+from discreet.collection.tally import ID_SAMPLE_SIZE, Tally, find_answer_faults
+from discreet.collection.texts import SheetCsv, read_text_reports
+from discreet.documents import dump_document
 from discreet.errors import EstimationError, FormatError
-from discreet.local import statistics_of
+from discreet.local import estimate_statistics
 from discreet.local.plan import Plan, Question
-from discreet.local.planning import Choices, make_plan
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE, HR, OLH, OUE, SHE, SS
 from discreet.mechanisms.mean import HybridMany, LaplaceMean
 from discreet.randomness import SeededRandom
@@ -41,7 +41,7 @@ def sent(survey: Questionnaire, people: int, seed: int = 0) -> tuple[Any, Any]:
     source = SeededRandom(seed)
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, survey.sizes, (people, len(survey.sizes)))
-    values = survey.randomized(0, truth, source)
+    values = survey.randomize_records(0, truth, source)
     return source.raw(16 * people).reshape(-1, 16), values
 
 
@@ -61,15 +61,15 @@ def test_the_same_tally_is_never_merged_twice(survey: Questionnaire, tmp_path: P
             both + again
         with pytest.raises(EstimationError, match="would count twice"):
             again + a
-    small = Tally.from_json(a.to_json(seen=False))
+    small = Tally.from_json(a.to_json(include_seen=False))
     with pytest.raises(EstimationError, match="would count twice"):
-        Tally.from_json(both.to_json(seen=False)) + small
+        Tally.from_json(both.to_json(include_seen=False)) + small
 
 
 def test_tallies_without_ids_are_told_apart_by_their_content() -> None:
-    plan = make_plan(SMALL, 1.0, choices=Choices(oracle="de"))
-    records = plan.encoded({"a": ["x", "y"] * 50}, np.arange(100) % 2)
-    one, two = (simulate(plan, records, SeededRandom(seed)) for seed in (1, 2))
+    plan = make_plan(SMALL, 1.0, options=PlanOptions(oracle="de"))
+    records = plan.encode_columns({"a": ["x", "y"] * 50}, np.arange(100) % 2)
+    one, two = (simulate_tally(plan, records, SeededRandom(seed)) for seed in (1, 2))
     both = one + two
     for again in (one, two, both):
         with pytest.raises(EstimationError, match="the same tally is in both"):
@@ -89,7 +89,7 @@ def test_tallies_of_large_files_that_overlap_are_noticed(
         with ReportFile(tmp_path / f"{name}.parquet", survey) as file:
             file.write(0, ids[rows], values[rows])
     a, b, c = (tally_parquet(survey, tmp_path / f"{name}.parquet") for name in "abc")
-    assert len(a.sample) == SAMPLED
+    assert len(a.sample) == ID_SAMPLE_SIZE
     assert (a + c).reports == 20_000
     with pytest.raises(EstimationError, match="sheets are in both"):
         a + b
@@ -104,10 +104,10 @@ def test_one_by_one_and_in_bulk_the_same_delivery_has_the_same_name(
         file.write(0, ids[:2500], values[:2500])  # repeated deliveries do not change it
     bulked = tally_parquet(survey, tmp_path / "s.parquet")
     rows = zip(ids, values.tolist(), strict=True)
-    single = Tally.of(
+    single = Tally.from_reports(
         survey, [Report(survey.digest, i.tobytes().hex(), 0, tuple(v)) for i, v in rows]
     )
-    assert bulked.name == single.name
+    assert bulked.fingerprint == single.fingerprint
     with pytest.raises(EstimationError, match="would count twice"):
         single + bulked
 
@@ -117,9 +117,9 @@ def test_one_by_one_and_in_bulk_the_same_delivery_has_the_same_name(
 
 def test_withdrawn_reports_are_subtracted_exactly(any_plan: Plan, record: Any) -> None:
     reports = [Respondent(any_plan, MemoryStore()).report(record) for _ in range(12)]
-    tally = Tally.of(any_plan, reports)
-    left = tally.without(reports[:5])
-    rest = Tally.of(any_plan, reports[5:])
+    tally = Tally.from_reports(any_plan, reports)
+    left = tally.withdraw_reports(reports[:5])
+    rest = Tally.from_reports(any_plan, reports[5:])
     assert left.counted.tolist() == rest.counted.tolist()
     assert [s.tolist() for s in left.sums] == [s.tolist() for s in rest.sums]
     assert tally.reports == 12  # the tally itself stays as it is
@@ -128,7 +128,7 @@ def test_withdrawn_reports_are_subtracted_exactly(any_plan: Plan, record: Any) -
     assert left.add(reports[7]).status == "repeated"
     for wrong in ([reports[0]], ["no report"], [reports[6], reports[6]]):
         with pytest.raises(EstimationError, match="to withdraw"):
-            left.without(wrong)
+            left.withdraw_reports(wrong)
     with pytest.raises(EstimationError):  # neither the whole nor the rest is a second delivery
         left + tally
 
@@ -139,12 +139,14 @@ def test_withdrawn_sheets_are_subtracted_exactly(survey: Questionnaire) -> None:
         Report(survey.digest, i.tobytes().hex(), 0, tuple(v))
         for i, v in zip(ids, values.tolist(), strict=True)
     ]
-    left = Tally.of(survey, sheets).without(sheets[:20])
-    rest = Tally.of(survey, sheets[20:])
-    assert [a.tolist() for a in left.distinct()] == [a.tolist() for a in rest.distinct()]
+    left = Tally.from_reports(survey, sheets).withdraw_reports(sheets[:20])
+    rest = Tally.from_reports(survey, sheets[20:])
+    assert [a.tolist() for a in left.get_distinct_answers()] == [
+        a.tolist() for a in rest.get_distinct_answers()
+    ]
     stranger = Report(survey.digest, "f" * 32, 0, sheets[0].value)
     with pytest.raises(EstimationError, match="not counted"):
-        left.without([stranger])
+        left.withdraw_reports([stranger])
 
 
 # forged tallies
@@ -158,9 +160,11 @@ MECHANISMS = [
 @pytest.mark.parametrize("excess", [1, 10**6])
 def test_sums_beyond_their_reports_are_refused(mechanism: Any, excess: int) -> None:
     plan = Plan(SMALL, 1.0, [Question(("a",), mechanism, 1)])
-    tally = simulate(plan, plan.encoded({"a": ["x"] * 9}, np.array([0, 1, 0] * 3)), SeededRandom(0))
+    tally = simulate_tally(
+        plan, plan.encode_columns({"a": ["x"] * 9}, np.array([0, 1, 0] * 3)), SeededRandom(0)
+    )
     assert Tally.from_json(tally.to_json()).reports == 9
-    most = 9 * mechanism.furthest if mechanism.name == "she" else 9
+    most = 9 * mechanism.max_magnitude if mechanism.name == "she" else 9
     for sums in ([most + excess, 0, 0, 0], [-most * (mechanism.name == "she") - excess, 0, 0, 0]):
         with pytest.raises(FormatError, match="contradicts itself"):
             Tally.from_json(forged(tally, sums=[sums]))
@@ -177,9 +181,11 @@ def test_sums_beyond_their_reports_are_refused(mechanism: Any, excess: int) -> N
 def test_sums_of_numbers_beyond_their_reports_are_refused(mechanism: Any) -> None:
     schema = Schema([Numeric("t", 0, 1, optional=False)], "c", ["no", "yes"])
     plan = Plan(schema, 1.0, [Question(("t",), mechanism, 1, 1)])
-    tally = simulate(plan, plan.encoded({"t": [0.5] * 9}, np.array([0, 1, 0] * 3)), SeededRandom(0))
+    tally = simulate_tally(
+        plan, plan.encode_columns({"t": [0.5] * 9}, np.array([0, 1, 0] * 3)), SeededRandom(0)
+    )
     assert Tally.from_json(tally.to_json()).reports == 9
-    for place, most in enumerate(mechanism._largest()):
+    for place, most in enumerate(mechanism._get_unit_limits()):
         sums = tally.sums[0].copy()
         sums[2 * place] = 9 * most + 1
         with pytest.raises(FormatError, match="contradicts itself"):
@@ -188,7 +194,7 @@ def test_sums_of_numbers_beyond_their_reports_are_refused(mechanism: Any) -> Non
 
 def forged(tally: Tally[Any], **change: Any) -> str:
     whole = {**json.loads(tally.to_json()), **change}
-    return dump(
+    return dump_document(
         "tally", 4, {k: v for k, v in whole.items() if k not in ("format", "version", "digest")}
     )
 
@@ -197,7 +203,7 @@ def forged(tally: Tally[Any], **change: Any) -> str:
 
 
 def test_totals_count_people_not_reports() -> None:
-    plan = make_plan(SMALL, 6.0, 300, Choices(reports=3))
+    plan = make_plan(SMALL, 6.0, 300, PlanOptions(reports=3))
     tally, rng = Tally(plan), np.random.default_rng(0)
     for number in range(300):
         person = Respondent(plan, MemoryStore(), random_state=number)
@@ -205,8 +211,8 @@ def test_totals_count_people_not_reports() -> None:
         for _ in range(3):
             tally.add(person.report(record, again=True))
     assert (tally.reports, tally.people) == (900, 300)
-    assert float(np.sum(statistics_of(tally).totals)) == pytest.approx(300)
-    assert statistics_of(tally).totals[1] == pytest.approx(100, abs=60)
+    assert float(np.sum(estimate_statistics(tally).totals)) == pytest.approx(300)
+    assert estimate_statistics(tally).totals[1] == pytest.approx(100, abs=60)
 
 
 # refusals, many at once
@@ -218,7 +224,7 @@ def test_refusals_of_many_are_those_of_one_by_one(any_plan: Plan, record: Any) -
     width = any_plan.questions[0].width
     values: list[Any] = [r.value for r in reports]
     values += [(0,), (0,), (0,), (0,) * (width + 1), (10**30,) * len(reports[0].value), ()]
-    faults = refusals(any_plan, questions, values)
+    faults = find_answer_faults(any_plan, questions, values)
     assert faults[:6] == [""] * 6
     assert faults[6:9] == ["unknown question"] * 3
     assert faults[9:] == ["out of domain"] * 3
@@ -226,7 +232,7 @@ def test_refusals_of_many_are_those_of_one_by_one(any_plan: Plan, record: Any) -
         receipt = Tally(any_plan).add(Report(any_plan.digest, "0" * 32, question, tuple(value)))
         assert receipt.reason.split(":")[0] == fault
     matrix = np.array([reports[0].value] * 3)
-    assert refusals(any_plan, [reports[0].question] * 3, matrix) == [""] * 3
+    assert find_answer_faults(any_plan, [reports[0].question] * 3, matrix) == [""] * 3
 
 
 # sheets as CSV
@@ -234,12 +240,12 @@ def test_refusals_of_many_are_those_of_one_by_one(any_plan: Plan, record: Any) -
 
 def test_a_csv_of_sheets_names_its_questionnaire(survey: Questionnaire, tmp_path: Path) -> None:
     """Sheets drawn at theta 0.9 must not be tallied as if it were 0.3."""
-    high, low = (Questionnaire.of(survey.schema, theta) for theta in (0.9, 0.3))
+    high, low = (Questionnaire.from_schema(survey.schema, theta) for theta in (0.9, 0.3))
     with SheetCsv(tmp_path / "s.csv", high) as file:
         file.write(0, *sent(high, 30))
     tallied = {
-        survey.groups[0].theta: Tally.of(
-            survey, filter(None, reports_in(survey, tmp_path / "s.csv"))
+        survey.groups[0].theta: Tally.from_reports(
+            survey, filter(None, read_text_reports(survey, tmp_path / "s.csv"))
         )
         for survey in (high, low)
     }
@@ -266,7 +272,7 @@ def test_labels_that_coincide_do_not_mix_answers(tmp_path: Path) -> None:
     ids, values = sent(survey, 200)
     with SheetCsv(tmp_path / "s.csv", survey) as file:
         file.write(0, ids, values)
-    read = [r.value for r in reports_in(survey, tmp_path / "s.csv") if r is not None]
+    read = [r.value for r in read_text_reports(survey, tmp_path / "s.csv") if r is not None]
     assert read == [tuple(row) for row in values.tolist()]
     by_label = [[some.index(some[cell]) for some, cell in zip(labels, row, strict=True)]
                 for row in values.tolist()]  # fmt: skip
@@ -286,12 +292,12 @@ def test_a_label_that_contradicts_its_number_is_refused(
         ("7", "out of domain"), ("1", ""), ("1: yes", ""),
     ):  # fmt: skip
         path.write_text(header + "\n" + ",".join([*fields[:2], spoilt, *fields[3:]]) + "\n")
-        (found,) = reports_in(survey, path)
+        (found,) = read_text_reports(survey, path)
         if fault is None:
             assert found is None
         else:
             assert found is not None
-            assert refusals(survey, [0], [found.value]) == [fault]
+            assert find_answer_faults(survey, [0], [found.value]) == [fault]
 
 
 @pytest.mark.parametrize(
@@ -312,14 +318,14 @@ def test_a_bad_line_of_a_csv_is_counted_and_nothing_else_is_lost(
         file.write(0, *sent(survey, 3))
     header, one, two, three = path.read_text().splitlines()
     path.write_text("\n".join([header, one, bad(two), three]) + "\n")
-    assert [found is None for found in reports_in(survey, path)] == [False, True, False]
+    assert [found is None for found in read_text_reports(survey, path)] == [False, True, False]
 
 
 # what no column and no memory can hold
 
 
 def test_unsigned_numbers_of_64_bits_are_refused_in_a_sentence(tmp_path: Path) -> None:
-    plan = make_plan(SMALL, 1.0, choices=Choices(oracle="de"))
+    plan = make_plan(SMALL, 1.0, options=PlanOptions(oracle="de"))
     columns = {
         "id": pa.array([bytes(16)], pa.binary()),
         "collection": pa.array([plan.digest]),
@@ -352,11 +358,11 @@ def test_an_endless_line_is_refused_in_bounded_memory(
     (tmp_path / "q.json").write_text(survey.to_json())
     script = (
         "import resource, sys\n"
-        "from discreet.collection.texts import reports_in\n"
+        "from discreet.collection.texts import read_text_reports\n"
         "from discreet.survey import Questionnaire\n"
         "survey = Questionnaire.read(sys.argv[1])\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "found = list(reports_in(survey, sys.argv[2]))\n"
+        "found = list(read_text_reports(survey, sys.argv[2]))\n"
         "grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before\n"
         "print([one is None for one in found], grown // 1024)\n"
     )
@@ -374,12 +380,12 @@ def test_who_withdraws_from_a_shuffle_leaves_a_smaller_crowd(any_plan: Plan, rec
         [replace(report, batch=mark * 32) for report in part]
         for part, mark in ((made[:5], "a"), (made[5:], "b"))
     ]
-    both = Tally.of(any_plan, batches[0]) + Tally.of(any_plan, batches[1])
-    assert both.together == 5
-    assert both.without(batches[1][:3]).together == 4
-    assert both.without(batches[0]).together == 7
+    both = Tally.from_reports(any_plan, batches[0]) + Tally.from_reports(any_plan, batches[1])
+    assert both.smallest_shuffle_size == 5
+    assert both.withdraw_reports(batches[1][:3]).smallest_shuffle_size == 4
+    assert both.withdraw_reports(batches[0]).smallest_shuffle_size == 7
     with pytest.raises(EstimationError, match="was not counted in this tally"):
-        both.without([replace(made[0], batch=None)])
-    blind = Tally.from_json(both.to_json(seen=False))
+        both.withdraw_reports([replace(made[0], batch=None)])
+    blind = Tally.from_json(both.to_json(include_seen=False))
     with pytest.raises(EstimationError, match="was not counted in this tally"):
-        blind.without([replace(report, batch="a" * 32) for report in made[:6]])
+        blind.withdraw_reports([replace(report, batch="a" * 32) for report in made[:6]])

@@ -21,7 +21,9 @@ RECORD = json.dumps({"colour": "red", "sick": "no"})
 
 def answered(kind: str, folder: Path) -> tuple[int, str]:
     """Answer a collection by the command line, with a store in folders that do not exist yet."""
-    made = make_plan(SCHEMA, 1.0, 100) if kind == "report" else Questionnaire.of(SCHEMA, 0.5)
+    made = (
+        make_plan(SCHEMA, 1.0, 100) if kind == "report" else Questionnaire.from_schema(SCHEMA, 0.5)
+    )
     (folder / "asked.json").write_text(made.to_json())
     (folder / "record.json").write_text(RECORD)
     words = ["local", "report"] if kind == "report" else ["survey", "answer"]

@@ -10,19 +10,19 @@ import pytest
 
 from discreet import Categorical, Schema
 from discreet.collection import report as reports
-from discreet.collection.report import Report, identity_of
+from discreet.collection.report import Report, derive_report_id
 from discreet.collection.tally import Tally
 from discreet.errors import FormatError
-from discreet.local import Choices, make_plan
+from discreet.local import PlanOptions, make_plan
 
 SCHEMA = Schema([Categorical("a", ["x", "y"]), Categorical("b", ["u", "v", "w"])], "c", ["n", "p"])
-PLAN = make_plan(SCHEMA, 1.0, 1000, Choices(oracle="de"))
+PLAN = make_plan(SCHEMA, 1.0, 1000, PlanOptions(oracle="de"))
 
 
 def made(number: int, question: int = 0, value: tuple[int, ...] = (0,), **how: Any) -> Report:
     key = number.to_bytes(16, "big")
     return Report(
-        how.get("plan", PLAN.digest), identity_of(key), question, value, **how.get("s", {})
+        how.get("plan", PLAN.digest), derive_report_id(key), question, value, **how.get("s", {})
     )
 
 
@@ -49,7 +49,7 @@ def test_a_piece_at_once_is_the_same_as_one_after_the_other() -> None:
     single, whole = Tally(PLAN), Tally(PLAN)
     receipts = [single.add(one) for one in delivery()]
     assert whole.add_all(delivery()) == receipts
-    assert whole.to_json() == single.to_json() == Tally.of(PLAN, delivery()).to_json()
+    assert whole.to_json() == single.to_json() == Tally.from_reports(PLAN, delivery()).to_json()
     assert {one.status for one in receipts} == {"counted", "repeated", "rejected"}
     assert single.rejected.total() == 7
     assert single.repeated == 7
@@ -57,13 +57,13 @@ def test_a_piece_at_once_is_the_same_as_one_after_the_other() -> None:
 
 def changed(change: Callable[[dict[str, Any]], Any], *, sealed: bool = True) -> str:
     """A report with another content, with the digest of that content."""
-    from discreet.documents import canonical, digest_of
+    from discreet.documents import compute_digest, encode_canonical
 
     body = json.loads(made(1).to_json())
     del body["digest"]
     change(body)
     if sealed:
-        body["digest"] = digest_of(canonical(body))
+        body["digest"] = compute_digest(encode_canonical(body))
     return json.dumps(body)
 
 
@@ -89,7 +89,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_read_quickly_is_read_as_strictly(case: str) -> None:
-    assert reports._plain(WRONG[case]) is None
+    assert reports._parse_canonical(WRONG[case]) is None
     with pytest.raises(FormatError):
         Report.from_json(WRONG[case])
 
@@ -102,5 +102,5 @@ def test_both_ways_of_reading_give_the_same(
 ) -> None:
     text = report.to_json()
     quick = Report.from_json(text)
-    monkeypatch.setattr(reports, "_plain", lambda _: None)
+    monkeypatch.setattr(reports, "_parse_canonical", lambda _: None)
     assert quick == Report.from_json(text) == Report.from_json(text.encode()) == report

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.documents import canonical, digest_of
+from discreet.documents import compute_digest, encode_canonical
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan, Question
-from discreet.local.planning import Choices, make_plan
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE
 from discreet.mechanisms.mean import Duchi, DuchiMany, HybridMany, LaplaceMean, PiecewiseMany
 from discreet.randomness import SeededRandom
@@ -30,7 +30,7 @@ def resealed(plan: Plan, edit: Edit) -> str:
     whole = json.loads(plan.to_json())
     whole.pop("digest")
     edit(whole)
-    return json.dumps({**whole, "digest": digest_of(canonical(whole))})
+    return json.dumps({**whole, "digest": compute_digest(encode_canonical(whole))})
 
 
 def test_a_plan_comes_back_from_json_unchanged(any_plan: Plan) -> None:
@@ -46,10 +46,10 @@ def test_a_plan_comes_back_from_json_unchanged(any_plan: Plan) -> None:
 def test_the_digest_names_everything(schema: Schema, plan: Plan) -> None:
     others = [
         make_plan(schema, 1.5, 500),
-        make_plan(schema, 1.0, 500, Choices(oracle="hr")),
-        make_plan(schema, 1.0, 500, Choices(bins=4)),
-        make_plan(schema, 1.0, 500, Choices(assignment="groups")),
-        make_plan(schema, 1.0, 500, Choices(focus={"age": 3.0})),
+        make_plan(schema, 1.0, 500, PlanOptions(oracle="hr")),
+        make_plan(schema, 1.0, 500, PlanOptions(bins=4)),
+        make_plan(schema, 1.0, 500, PlanOptions(assignment="groups")),
+        make_plan(schema, 1.0, 500, PlanOptions(focus={"age": 3.0})),
     ]
     assert len({plan.digest, *(other.digest for other in others)}) == 6
     assert make_plan(schema, 1.0, 500).digest == plan.digest
@@ -62,24 +62,24 @@ def test_a_whole_number_as_epsilon_gives_the_same_digest(schema: Schema) -> None
 
 
 def test_no_protection_is_written_as_such(schema: Schema) -> None:
-    plan = make_plan(schema, math.inf, 500, Choices(oracle="de", kind="pairs"))
+    plan = make_plan(schema, math.inf, 500, PlanOptions(oracle="de", kind="pairs"))
     assert math.isinf(Plan.from_json(plan.to_json()).guarantee.epsilon)
 
 
 def weaker_coin(whole: dict[str, Any]) -> None:
     """The coin of truth of epsilon 8 under the name of epsilon 1."""
     question = whole["questions"][0]
-    question["parameters"]["p"] = DE(8.0, question["size"]).parameters()["p"]
+    question["parameters"]["p"] = DE(8.0, question["size"]).get_parameters()["p"]
 
 
 def test_probabilities_weaker_than_the_epsilon_are_refused(schema: Schema) -> None:
-    plan = make_plan(schema, 1.0, 500, Choices(oracle="de"))
+    plan = make_plan(schema, 1.0, 500, PlanOptions(oracle="de"))
     with pytest.raises(FormatError, match="not those of size"):
         Plan.from_json(resealed(plan, weaker_coin))
 
 
 def test_noise_weaker_than_the_epsilon_is_refused(schema: Schema) -> None:
-    plan = make_plan(schema, 1.0, 500, Choices(numeric="gaussian", approach=1))
+    plan = make_plan(schema, 1.0, 500, PlanOptions(numeric="gaussian", approach=1))
     last = len(plan.questions) - 1
 
     def less_noise(whole: dict[str, Any]) -> None:
@@ -88,11 +88,11 @@ def test_noise_weaker_than_the_epsilon_is_refused(schema: Schema) -> None:
 
     def more_epsilon(whole: dict[str, Any]) -> None:  # consistent, but not what the plan says
         strong = LaplaceMean(2.0, plan.questions[last].mechanism.size, active=2)
-        whole["questions"][last]["parameters"] = strong.parameters()
+        whole["questions"][last]["parameters"] = strong.get_parameters()
 
     def fewer_active(whole: dict[str, Any]) -> None:
         one = LaplaceMean(1.0, plan.questions[last].mechanism.size, active=1)
-        whole["questions"][last]["parameters"] = one.parameters()
+        whole["questions"][last]["parameters"] = one.get_parameters()
 
     for edit, message in (
         (less_noise, "not those of its epsilon"),
@@ -110,8 +110,8 @@ def test_noise_weaker_than_the_epsilon_is_refused(schema: Schema) -> None:
         (lambda whole: whole.update(epsilon=0), "above 0"),
         (lambda whole: whole.update(reports=0), "reports is 0"),
         (lambda whole: whole.update(reports=10**9), "1 to 1000"),
-        (lambda whole: whole.update(reports=True), "the one way"),
-        (lambda whole: whole.update(reports="1"), "the one way"),
+        (lambda whole: whole.update(reports=True), "canonical form"),
+        (lambda whole: whole.update(reports="1"), "canonical form"),
         (lambda whole: whole.update(assignment="mine"), "misshapen at assignment"),
         (lambda whole: whole.update(questions=[]), "at least one question"),
         (lambda whole: whole.update(extra=1), "misshapen at extra"),
@@ -119,7 +119,7 @@ def test_noise_weaker_than_the_epsilon_is_refused(schema: Schema) -> None:
         (lambda whole: whole["edges"]["age"].__setitem__(0, 0.0), "public bounds"),
         (lambda whole: whole["edges"].update(colour=[0.0, 1.0]), "not asked by bin"),
         (lambda whole: whole["edges"].pop("age"), "no edges for it"),
-        (lambda whole: whole["questions"][0].update(mechanism="auto"), "the one way"),
+        (lambda whole: whole["questions"][0].update(mechanism="auto"), "canonical form"),
         (lambda whole: whole["questions"][0].update(mechanism="xor"), "oracle is 'xor'"),
         (lambda whole: whole["questions"][0].update(weight=0), "at least 1"),
         (lambda whole: whole["questions"][0].update(weight=1 << 60), "2\\^53"),
@@ -131,7 +131,7 @@ def test_noise_weaker_than_the_epsilon_is_refused(schema: Schema) -> None:
 def test_an_edited_plan_is_refused_even_with_a_right_digest(
     schema: Schema, edit: Edit, message: str
 ) -> None:
-    plan = make_plan(schema, 1.0, 500, Choices(oracle="de"))
+    plan = make_plan(schema, 1.0, 500, PlanOptions(oracle="de"))
     with pytest.raises(FormatError, match=message):
         Plan.from_json(resealed(plan, edit))
 
@@ -186,8 +186,8 @@ def test_shares_follow_the_weights(schema: Schema) -> None:
     questions = [Question((), DE(1.0, 2), weight) for weight in (1, 3, 4)]
     plan = Plan(schema, 1.0, questions)
     assert plan.shares.tolist() == [0.125, 0.375, 0.5]
-    assert plan.bounds.tolist() == [1, 4, 8]
-    drawn = plan.draw(80_000, SeededRandom(5))
+    assert plan.cumulative_weights.tolist() == [1, 4, 8]
+    drawn = plan.draw_questions(80_000, SeededRandom(5))
     # each within five standard deviations: a false alarm in about 10^6 runs, and the seed is fixed
     spread = 5 * np.sqrt(plan.shares * (1 - plan.shares) * 80_000)
     assert (np.abs(np.bincount(drawn) - plan.shares * 80_000) < spread).all()
@@ -196,13 +196,13 @@ def test_shares_follow_the_weights(schema: Schema) -> None:
 def test_groups_are_dealt_out_exactly_and_in_no_order(schema: Schema) -> None:
     questions = [Question((), DE(1.0, 2), weight) for weight in (1, 3, 4)]
     plan = Plan(schema, 1.0, questions, assignment="groups")
-    dealt = plan.draw(8_000, SeededRandom(5))
+    dealt = plan.draw_questions(8_000, SeededRandom(5))
     assert np.bincount(dealt).tolist() == [1_000, 3_000, 4_000]
     assert len(set(dealt[:50].tolist())) == 3
 
 
 def test_several_reports_share_the_epsilon(schema: Schema) -> None:
-    plan = make_plan(schema, 1.5, 500, Choices(reports=3))
+    plan = make_plan(schema, 1.5, 500, PlanOptions(reports=3))
     assert {question.mechanism.epsilon for question in plan.questions} == {0.5}
     promise = plan.guarantee
     assert promise.epsilon == 1.5
@@ -213,7 +213,7 @@ def test_several_reports_share_the_epsilon(schema: Schema) -> None:
 
 def test_every_mechanism_of_a_plan_keeps_its_epsilon(any_plan: Plan) -> None:
     for question in any_plan.questions:
-        assert question.mechanism.epsilon_exact() <= any_plan.epsilon * (1 + 1e-15)
+        assert question.mechanism.compute_exact_epsilon() <= any_plan.epsilon * (1 + 1e-15)
 
 
 @pytest.mark.parametrize("kind", [PiecewiseMany, HybridMany])
@@ -224,13 +224,13 @@ def test_a_plan_with_either_window_comes_back_from_its_file(
     plan = Plan(schema, 1.0, [Question(("income",), kind(1.0, 2, window), 1, 1)])
     again = Plan.from_json(plan.to_json())
     assert again.questions == plan.questions
-    assert again.canonical() == plan.canonical()
+    assert again.encode_canonical() == plan.encode_canonical()
 
 
 def test_epsilon_is_per_person_however_many_reports_share_it(schema: Schema) -> None:
     """Exactly: seven reports of a seventh each, as floats, must not add up to more than all."""
     for epsilon, reports in ((1.0, 3), (0.7, 7), (0.1, 49)):
-        plan = make_plan(schema, epsilon, choices=Choices(reports=reports))
+        plan = make_plan(schema, epsilon, options=PlanOptions(reports=reports))
         assert plan.epsilon == plan.guarantee.epsilon == epsilon
         assert Fraction(plan.report_epsilon) * reports <= Fraction(epsilon)
         with pytest.raises(PrivacyError, match="the plan promises"):
@@ -247,19 +247,19 @@ def stated_factor(sentence: str) -> float:
 def test_the_sentence_states_by_how_much_odds_change(epsilon: float, reports: int) -> None:
     """Rounded up, never below what the reports together can do; half the epsilon would be found."""
     schema = Schema([Categorical("smokes", ["no", "yes"])], "sick", ["no", "yes"])
-    plan = make_plan(schema, epsilon=epsilon, choices=Choices(reports=reports))
-    worst = max(question.mechanism.epsilon_exact() for question in plan.questions) * reports
+    plan = make_plan(schema, epsilon=epsilon, options=PlanOptions(reports=reports))
+    worst = max(question.mechanism.compute_exact_epsilon() for question in plan.questions) * reports
     factor = stated_factor(plan.sentence)
     assert math.exp(worst) * (1 - 1e-9) <= factor <= math.exp(epsilon) * 1.01
     assert ("all 3 of your reports" in plan.sentence) == (reports == 3)
     weaker = stated_factor(
-        make_plan(schema, epsilon=epsilon / 2, choices=Choices(reports=reports)).sentence
+        make_plan(schema, epsilon=epsilon / 2, options=PlanOptions(reports=reports)).sentence
     )
     assert not weaker >= math.exp(worst)
 
 
 def test_the_sentence_of_a_plan_without_protection_says_so() -> None:
     schema = Schema([Categorical("smokes", ["no", "yes"])], "sick", ["no", "yes"])
-    assert make_plan(schema, epsilon=math.inf).sentence.startswith("You may rely on nothing")
+    assert make_plan(schema, epsilon=math.inf).sentence.startswith("Your answers are not protected")
     taken = replace(schema, inferred=True)
     assert "taken from the data" in make_plan(taken, epsilon=1.0).sentence

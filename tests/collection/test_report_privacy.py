@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from discreet.audit import enumeration
-from discreet.audit.enumeration import keeps, worst
+from discreet.audit.enumeration import find_worst_ratio, is_within_epsilon
 from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.local.plan import Plan, Question
-from discreet.local.planning import Choices, make_plan
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE, HR, OUE, SS, SUE, THE, FrequencyOracle
 from discreet.mechanisms.mean import DuchiMany, HybridMany, OneBit
 from discreet.randomness import Random
@@ -46,12 +46,12 @@ RECORDS: list[Record] = [
 
 def law(device: Device, plan: Plan, record: Record) -> Law:
     """P(text that is sent | record), over all paths through the device."""
-    return enumeration.law(lambda random: device(plan, record, random))
+    return enumeration.compute_law(lambda random: device(plan, record, random))
 
 
 def is_private(laws: Sequence[Law], epsilon: float) -> bool:
     """Whether no text is more than exp(epsilon) times likelier from one record than another."""
-    return keeps(epsilon, worst(laws).ratio)
+    return is_within_epsilon(epsilon, find_worst_ratio(laws).ratio)
 
 
 def honest(plan: Plan, record: Record, random: Random) -> str:
@@ -101,7 +101,7 @@ def test_the_text_that_is_sent_keeps_the_promise(plan: Plan) -> None:
 def expected(plan: Plan, record: Record) -> dict[tuple[int, tuple[int, ...]], Fraction]:
     """P(question, value | record): the plan's shares times the mechanisms' channels."""
     found: dict[tuple[int, tuple[int, ...]], Fraction] = defaultdict(Fraction)
-    whole = plan.prepared(record)
+    whole = plan.encode_record(record)
     checked = {"c": whole.classes[0], **{name: one[0] for name, one in whole.columns.items()}}
     weights = sum(question.weight for question in plan.questions)
     for number, question in enumerate(plan.questions):
@@ -176,7 +176,7 @@ def test_two_reports_cost_what_the_plan_says() -> None:
         return first + respondent.report(record, again=True).to_json()
 
     once = make_plan(
-        SCHEMA, 1.0, choices=Choices(oracle="de", numeric="gaussian", approach=2, reports=2)
+        SCHEMA, 1.0, options=PlanOptions(oracle="de", numeric="gaussian", approach=2, reports=2)
     )
     alone = [Question(q.features, q.mechanism, 1, q.power) for q in once.questions[:2]]
     plan = Plan(SCHEMA, once.epsilon, alone, reports=2)

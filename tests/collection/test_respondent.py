@@ -14,10 +14,10 @@ import pytest
 
 from discreet.collection.report import Report
 from discreet.collection.respondent import FolderStore, MemoryStore, Respondent
-from discreet.collection.store import Kept
+from discreet.collection.store import StoredReport
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan
-from discreet.local.planning import Choices, make_plan
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.schema import Schema
 
 DEVICE = """
@@ -27,8 +27,8 @@ from discreet.local.plan import Plan
 from discreet.collection.respondent import FolderStore, Respondent
 
 class DyingStore(FolderStore):
-    def keep(self, collection, number, kept):
-        super().keep(collection, number, kept)
+    def save_report(self, collection, number, kept):
+        super().save_report(collection, number, kept)
         os.kill(os.getpid(), signal.SIGKILL)
 
 folder, record, how = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
@@ -118,9 +118,9 @@ def test_who_loses_the_race_sends_what_the_winner_wrote(plan: Plan, record: Any)
     class Racing(MemoryStore):
         """Another process writes between our look and our write."""
 
-        def keep(self, collection: str, number: int, kept: Kept) -> bool:
-            super().keep(collection, number, Kept(winner.to_json(), ""))
-            return super().keep(collection, number, kept)
+        def save_report(self, collection: str, number: int, kept: StoredReport) -> bool:
+            super().save_report(collection, number, StoredReport(winner.to_json(), ""))
+            return super().save_report(collection, number, kept)
 
     winner = Respondent(plan, MemoryStore()).report(record)
     assert Respondent(plan, Racing()).report(record) == winner
@@ -151,7 +151,7 @@ def test_a_damaged_report_is_not_drawn_again(
 def test_a_kept_report_to_another_plan_is_not_sent(plan: Plan, schema: Schema, record: Any) -> None:
     foreign = Respondent(make_plan(schema, 2.0), MemoryStore()).report(record)
     store = MemoryStore()
-    store.keep(plan.digest, 0, Kept(foreign.to_json(), ""))
+    store.save_report(plan.digest, 0, StoredReport(foreign.to_json(), ""))
     with pytest.raises(FormatError, match="another plan"):
         Respondent(plan, store).report(record)
 
@@ -166,7 +166,7 @@ def test_a_report_that_cannot_be_kept_is_not_sent(tmp_path: Path, plan: Plan, re
 
 def test_plans_have_reports_of_their_own(tmp_path: Path, schema: Schema, record: Any) -> None:
     store = FolderStore(tmp_path)
-    store.allow(3.0)
+    store.set_allowance(3.0)
     plans = [make_plan(schema, epsilon) for epsilon in (1.0, 2.0)]
     made = [Respondent(plan, store).report(record) for plan in plans]
     assert [report.collection for report in made] == [plan.digest for plan in plans]
@@ -186,7 +186,7 @@ def test_a_second_report_is_refused(tmp_path: Path, plan: Plan, record: Any) -> 
 def test_a_plan_may_allow_several_reports_and_says_what_they_cost(
     tmp_path: Path, schema: Schema, record: Any
 ) -> None:
-    plan = make_plan(schema, 1.0, choices=Choices(reports=2))
+    plan = make_plan(schema, 1.0, options=PlanOptions(reports=2))
     respondent = Respondent(plan, FolderStore(tmp_path))
     assert respondent.guarantee.epsilon == 1.0
     assert [charge.epsilon for charge in respondent.guarantee.charges] == [0.5, 0.5]
@@ -201,7 +201,7 @@ def test_a_plan_may_allow_several_reports_and_says_what_they_cost(
 def test_a_lost_report_among_several_is_not_drawn_again(
     tmp_path: Path, schema: Schema, record: Any
 ) -> None:
-    plan = make_plan(schema, 1.0, choices=Choices(reports=3))
+    plan = make_plan(schema, 1.0, options=PlanOptions(reports=3))
     respondent = Respondent(plan, FolderStore(tmp_path))
     respondent.report(record)
     respondent.report(record, again=True)
@@ -223,9 +223,9 @@ def test_a_lost_report_among_several_is_not_drawn_again(
         ({"colour": "pink"}, "colour: 'pink'"),
         ({"colour": None}, "colour: a value is missing"),
         ({"income": "?"}, "income: a value is missing"),
-        ({"age": 120}, "age: 120 lies outside"),
+        ({"age": 120}, "age: 120 is outside"),
         ({"age": 30.5}, "age: 30.5 is not a whole number"),
-        ({"income": -1}, "income: -1 lies outside"),
+        ({"income": -1}, "income: -1 is outside"),
         ({"income": "much"}, "income: 'much' is not a number"),
         ({"height": 180, "hair": "red"}, "hair, height, which is not asked for"),
     ],
@@ -235,11 +235,11 @@ def test_the_whole_record_is_checked_whatever_is_asked(
     schema: Schema, record: Any, change: dict[str, Any], message: str, numeric: Any
 ) -> None:
     store = MemoryStore()
-    plan = make_plan(schema, 1.0, choices=Choices(numeric=numeric, assignment="groups"))
+    plan = make_plan(schema, 1.0, options=PlanOptions(numeric=numeric, assignment="groups"))
     for group in range(len(plan.questions)):
         with pytest.raises(SchemaError, match=message):
             Respondent(plan, store, group).report({**record, **change})
-    assert store._names() == []
+    assert store._list_names() == []
 
 
 def test_the_class_cannot_be_left_out(plan: Plan, record: Any) -> None:
@@ -255,7 +255,7 @@ def test_an_optional_feature_can_be_left_out(any_plan: Plan, record: Any) -> Non
 
 def test_groups_are_told_and_draws_are_not(schema: Schema, record: Any) -> None:
     drawn, dealt = (
-        make_plan(schema, 1.0, choices=Choices(assignment=how)) for how in ("draw", "groups")
+        make_plan(schema, 1.0, options=PlanOptions(assignment=how)) for how in ("draw", "groups")
     )
     with pytest.raises(SchemaError, match="leave out group"):
         Respondent(drawn, MemoryStore(), group=0)
@@ -268,8 +268,8 @@ def test_groups_are_told_and_draws_are_not(schema: Schema, record: Any) -> None:
 
 
 def test_a_seed_ends_the_promise(plan: Plan) -> None:
-    assert Respondent(plan, MemoryStore()).guarantee.private
-    assert not Respondent(plan, MemoryStore(), random_state=1).guarantee.private
+    assert Respondent(plan, MemoryStore()).guarantee.is_private
+    assert not Respondent(plan, MemoryStore(), random_state=1).guarantee.is_private
 
 
 # what a report is
@@ -309,7 +309,7 @@ def test_a_report_holds_nothing_else(any_plan: Plan, record: Any) -> None:
     ],
 )
 def test_a_report_is_strict(change: dict[str, Any]) -> None:
-    from discreet.documents import dump
+    from discreet.documents import dump_document
 
     body: dict[str, Any] = {
         "collection": "sha256:0",
@@ -317,9 +317,9 @@ def test_a_report_is_strict(change: dict[str, Any]) -> None:
         "question": 0,
         "value": [1],
     }
-    assert Report.from_json(dump("report", 2, body)).value == (1,)
+    assert Report.from_json(dump_document("report", 2, body)).value == (1,)
     with pytest.raises(FormatError):
-        Report.from_json(dump("report", 2, {**body, **change}))
+        Report.from_json(dump_document("report", 2, {**body, **change}))
 
 
 @pytest.mark.slow
@@ -327,7 +327,7 @@ def test_a_device_imports_little(folder: Path, schema: Schema, record: Any) -> N
     for options in ({}, {"numeric": "gaussian"}, {"oracle": "olh"}):
         shutil.rmtree(folder / "kept", ignore_errors=True)
         (folder / "plan.json").write_text(
-            make_plan(schema, 1.0, choices=Choices(**options)).to_json()
+            make_plan(schema, 1.0, options=PlanOptions(**options)).to_json()
         )
         asked = device(folder, record, "imports")
         modules = set(json.loads(asked.communicate()[0]))

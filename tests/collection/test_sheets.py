@@ -13,7 +13,7 @@ from discreet.collection.bulk import tally_parquet
 from discreet.collection.files import ReportFile
 from discreet.collection.report import Report
 from discreet.collection.respondent import FolderStore, MemoryStore, Respondent
-from discreet.collection.store import Kept
+from discreet.collection.store import StoredReport
 from discreet.collection.tally import Tally
 from discreet.randomness import SeededRandom
 from discreet.survey.questionnaire import Questionnaire
@@ -25,8 +25,8 @@ def variant(survey, **options):
 
 
 def same(one, two):
-    np.testing.assert_array_equal(one.distinct()[0], two.distinct()[0])
-    np.testing.assert_array_equal(one.distinct()[1], two.distinct()[1])
+    np.testing.assert_array_equal(one.get_distinct_answers()[0], two.get_distinct_answers()[0])
+    np.testing.assert_array_equal(one.get_distinct_answers()[1], two.get_distinct_answers()[1])
     assert (one.rejected, one.repeated) == (two.rejected, two.repeated)
 
 
@@ -46,11 +46,11 @@ def test_a_lost_race_returns_the_winners_sheet(survey, answers):
     winner = Respondent(survey, MemoryStore()).report(answers)
 
     class Late(MemoryStore):
-        def reports(self, collection):
-            return store.reports(collection)
+        def load_reports(self, collection):
+            return store.load_reports(collection)
 
-        def keep(self, collection, number, kept):
-            store.keep(collection, 0, Kept(winner.to_json(), ""))
+        def save_report(self, collection, number, kept):
+            store.save_report(collection, 0, StoredReport(winner.to_json(), ""))
             return False
 
     assert Respondent(survey, Late()).report(answers) == winner
@@ -70,7 +70,7 @@ def test_answers_are_checked_before_anything_is_drawn(survey, answers, change, w
     store = MemoryStore()
     with pytest.raises(SchemaError, match=words):
         Respondent(survey, store).report({**answers, **change})
-    assert store._names() == []
+    assert store._list_names() == []
     with pytest.raises(SchemaError, match="there is no answer"):
         Respondent(survey, store).report({"age": 30})
 
@@ -101,7 +101,7 @@ def test_a_draw_by_hand_is_taken_as_it_was_clicked(survey, answers, tmp_path):
         Respondent(hand, MemoryStore())
     with pytest.raises(SchemaError, match="either"):
         Respondent(survey, MemoryStore(), by_hand=True)
-    assert Tally.of(hand, [sheet]).people == 1
+    assert Tally.from_reports(hand, [sheet]).people == 1
 
 
 @pytest.mark.slow
@@ -120,24 +120,27 @@ def test_a_device_imports_no_collector_and_little_else():
 
 @pytest.fixture
 def sheets(survey, invented):
-    sent = survey.randomized(0, invented(survey, 300), SeededRandom(1))
+    sent = survey.randomize_records(0, invented(survey, 300), SeededRandom(1))
     return [
         Report(survey.digest, f"{k:032x}", 0, tuple(row)) for k, row in enumerate(sent.tolist())
     ]
 
 
 def test_tallies_do_not_care_for_order_and_merge(survey, sheets):
-    whole = Tally.of(survey, sheets)
+    whole = Tally.from_reports(survey, sheets)
     assert whole.people == 300
-    same(whole, Tally.of(survey, sheets[::-1]))
-    same(whole, Tally.of(survey, sheets[:100]) + Tally.of(survey, sheets[100:]))
+    same(whole, Tally.from_reports(survey, sheets[::-1]))
+    same(whole, Tally.from_reports(survey, sheets[:100]) + Tally.from_reports(survey, sheets[100:]))
     again = Tally.from_json(whole.to_json())
     same(whole, again)
     assert again.seen == whole.seen
-    assert whole.margin(["region", "sick"]).sum() == 300
-    assert whole.margin(["sick", "region"]).T.tolist() == whole.margin(["region", "sick"]).tolist()
+    assert whole.count_margin(["region", "sick"]).sum() == 300
+    assert (
+        whole.count_margin(["sick", "region"]).T.tolist()
+        == whole.count_margin(["region", "sick"]).tolist()
+    )
     with pytest.raises(EstimationError, match="100 sheets are in both"):
-        Tally.of(survey, sheets[:100]) + whole
+        Tally.from_reports(survey, sheets[:100]) + whole
 
 
 def test_bad_sheets_are_counted_by_their_fault_and_nothing_else_is_lost(survey, sheets):
@@ -153,7 +156,7 @@ def test_bad_sheets_are_counted_by_their_fault_and_nothing_else_is_lost(survey, 
         ("out of domain", Report(survey.digest, "e" * 32, 0, (0, 0, -1, 0))),
         ("id reused", Report(survey.digest, sheets[0].id, 0, (1, 2, 2, 1))),
     ]
-    tally = Tally.of(survey, [sheets[0]])
+    tally = Tally.from_reports(survey, [sheets[0]])
     for reason, one in bad:
         before = tally.people
         receipt = tally.add(one)
@@ -176,7 +179,7 @@ def test_the_bulk_path_gives_the_same_integers(tmp_path_factory, data):
     schema = Schema(
         [Categorical("a", [1, 2, 3], optional=False), Categorical("b", [1, 2])], "c", [0, 1]
     )
-    survey = Questionnaire.of(schema, 0.5)
+    survey = Questionnaire.from_schema(schema, 0.5)
     ids = st.integers(0, 5).map(lambda k: f"{k:032x}")
     cell = st.integers(-1, 3)
     made = st.builds(
@@ -191,12 +194,12 @@ def test_the_bulk_path_gives_the_same_integers(tmp_path_factory, data):
     ordered = sorted(sheets, key=lambda sheet: (sheet.id, sheet.value))
     path = tmp_path_factory.mktemp("bulk") / "sheets.parquet"
     with ReportFile(path, survey) as file:
-        file.add(sheets)
-    same(Tally.of(survey, ordered), tally_parquet(survey, path))
+        file.add_reports(sheets)
+    same(Tally.from_reports(survey, ordered), tally_parquet(survey, path))
 
 
 def test_the_bulk_path_on_many_sheets(survey, invented, tmp_path):
-    sent = survey.randomized(0, invented(survey, 150_000), SeededRandom(0))
+    sent = survey.randomize_records(0, invented(survey, 150_000), SeededRandom(0))
     ids = SeededRandom(1).raw(16 * len(sent)).reshape(-1, 16)
     with ReportFile(tmp_path / "s.parquet", survey, simulated=True) as file:
         file.write(0, ids, sent)
@@ -211,28 +214,28 @@ def test_the_bulk_path_on_many_sheets(survey, invented, tmp_path):
 def test_many_questions_need_no_large_numbers(invented):
     """70 yes/no questions: 2^71 possible sheets, the tally holds those that came."""
     schema = Schema([Categorical(f"q{k}", [0, 1], optional=False) for k in range(70)], "c", [0, 1])
-    survey = Questionnaire.of(schema, 0.5)
-    rows = survey.randomized(0, invented(survey, 500), SeededRandom(0))
+    survey = Questionnaire.from_schema(schema, 0.5)
+    rows = survey.randomize_records(0, invented(survey, 500), SeededRandom(0))
     one, two = Tally(survey), Tally(survey)
     one.add_values(0, rows[:200])
     two.add_values(0, rows[200:])
     whole = one + two
     assert whole.people == 500
     assert survey.guarantee.epsilon == pytest.approx(71 * math.log(2), rel=1e-3)
-    assert whole.margin(["q0", "c"]).sum() == 500
+    assert whole.count_margin(["q0", "c"]).sum() == 500
 
 
 def test_tampered_tallies_are_refused(survey, sheets):
-    text = Tally.of(survey, sheets).to_json()
+    text = Tally.from_reports(survey, sheets).to_json()
     with pytest.raises(FormatError, match="changed or damaged"):
         Tally.from_json(text.replace('"repeated": 0', '"repeated": 9'))
-    from discreet.documents import dump
+    from discreet.documents import dump_document
 
     def written(**fields):
         body = json.loads(text)
         for name in ("format", "version", "digest"):
             del body[name]
-        return dump("tally", 3, {**body, **fields})
+        return dump_document("tally", 3, {**body, **fields})
 
     for fields in (
         {"whole": {}},

@@ -9,15 +9,22 @@ from discreet import Categorical, FormatError, PrivacyError, Schema
 from discreet.collection.bulk import tally_parquet
 from discreet.collection.files import ReportFile
 from discreet.collection.report import Report
-from discreet.collection.shuffle import shuffled
+from discreet.collection.shuffle import shuffle_reports
 from discreet.collection.shuffle_batches import MAX_BATCHES, BatchSizes
 from discreet.collection.shuffle_memory import ShuffleMemory
-from discreet.documents import dump
-from discreet.local import Choices, MemoryStore, Respondent, Tally, make_plan, statistics_of
+from discreet.documents import dump_document
+from discreet.local import (
+    MemoryStore,
+    PlanOptions,
+    Respondent,
+    Tally,
+    estimate_statistics,
+    make_plan,
+)
 from discreet.randomness import as_random
 from discreet.shuffling import Shuffle
 from discreet.survey import Group, Questionnaire
-from discreet.survey.inversion import statistics_of as statistics_of_sheets
+from discreet.survey.inversion import estimate_statistics as statistics_of_sheets
 
 SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
 
@@ -29,15 +36,15 @@ def reports(plan, count):
 
 @pytest.fixture(scope="module")
 def plan():
-    return make_plan(SCHEMA, 1.0, 60, Choices(shuffled=0.01))
+    return make_plan(SCHEMA, 1.0, 60, PlanOptions(shuffled=0.01))
 
 
 def test_ids_and_order_are_gone_and_nothing_else(plan):
     sent = reports(plan, 60)
-    passed, counted = shuffled(plan, sent, as_random(None))
+    passed, counted = shuffle_reports(plan, sent, as_random(None))
     assert counted.reports == 60
     assert not {one.id for one in sent} & {one.id for one in passed}
-    assert Tally.of(plan, passed).digest == Tally.of(plan, sent).digest
+    assert Tally.from_reports(plan, passed).digest == Tally.from_reports(plan, sent).digest
     contents = [one.fingerprint for one in passed]
     before = [replace(one, batch=passed[0].batch).fingerprint for one in sent]
     assert sorted(contents) == sorted(before)
@@ -46,44 +53,44 @@ def test_ids_and_order_are_gone_and_nothing_else(plan):
 
 def test_the_new_order_is_that_of_the_new_ids(plan):
     """Twin: new ids beside the old order would still tell who was first."""
-    passed, _ = shuffled(plan, reports(plan, 60), as_random(1))
+    passed, _ = shuffle_reports(plan, reports(plan, 60), as_random(1))
     assert [one.id for one in passed] != sorted(one.id for one in reports(plan, 60))
     firsts = set()
     marked = reports(plan, 60)
     for seed in range(40):
-        passed, _ = shuffled(plan, marked, as_random(seed))
+        passed, _ = shuffle_reports(plan, marked, as_random(seed))
         firsts.add(passed[0].fingerprint)
     assert len(firsts) > 1
 
 
 def test_a_memory_refuses_what_another_call_passed_on(plan, tmp_path):
     memory, sent = ShuffleMemory(tmp_path / "memory", plan), reports(plan, 61)
-    passed, _ = shuffled(plan, sent[:60], as_random(None), memory=memory)
+    passed, _ = shuffle_reports(plan, sent[:60], as_random(None), memory=memory)
     assert len(passed) == 60
     for again in (sent, [sent[0], *reports(plan, 60)]):
         with pytest.raises(PrivacyError, match="were in an earlier shuffle"):
-            shuffled(plan, again, as_random(None), memory=memory)
-    late, _ = shuffled(plan, sent[60:], as_random(None), memory=memory, few=True)
-    assert Tally.of(plan, [*passed, *late]).reports == 61
+            shuffle_reports(plan, again, as_random(None), memory=memory)
+    late, _ = shuffle_reports(plan, sent[60:], as_random(None), memory=memory, allow_fewer=True)
+    assert Tally.from_reports(plan, [*passed, *late]).reports == 61
 
 
 def test_what_is_refused_is_not_remembered(plan, tmp_path):
     memory, sent = ShuffleMemory(tmp_path / "memory", plan), reports(plan, 60)
     with pytest.raises(PrivacyError, match="wait for more"):
-        shuffled(plan, sent[:9], as_random(None), memory=memory)
-    assert len(shuffled(plan, sent, as_random(None), memory=memory)[0]) == 60
+        shuffle_reports(plan, sent[:9], as_random(None), memory=memory)
+    assert len(shuffle_reports(plan, sent, as_random(None), memory=memory)[0]) == 60
 
 
 def test_twin_without_a_memory_everybody_counts_twice(plan):
     sent = reports(plan, 60)
-    passed = [one for _ in range(2) for one in shuffled(plan, sent, as_random(None))[0]]
-    counted = Tally.of(plan, passed)
-    assert (counted.reports, counted.together, counted.repeated) == (120, 60, 0)
+    passed = [one for _ in range(2) for one in shuffle_reports(plan, sent, as_random(None))[0]]
+    counted = Tally.from_reports(plan, passed)
+    assert (counted.reports, counted.smallest_shuffle_size, counted.repeated) == (120, 60, 0)
 
 
 def test_what_comes_twice_is_passed_on_once(plan):
     sent = reports(plan, 60)
-    passed, counted = shuffled(
+    passed, counted = shuffle_reports(
         plan, [*sent, *(one.to_json() for one in sent[:5]), "{}"], as_random(2)
     )
     assert len(passed) == 60
@@ -93,8 +100,8 @@ def test_what_comes_twice_is_passed_on_once(plan):
 def test_too_few_to_hide_in_are_held_back(plan):
     sent = reports(plan, 59)
     with pytest.raises(PrivacyError, match="59 valid reports are fewer than the 60"):
-        shuffled(plan, sent, as_random(None))
-    assert len(shuffled(plan, sent, as_random(None), few=True)[0]) == 59
+        shuffle_reports(plan, sent, as_random(None))
+    assert len(shuffle_reports(plan, sent, as_random(None), allow_fewer=True)[0]) == 59
 
 
 def test_a_device_charges_what_its_report_reveals_by_itself(plan):
@@ -102,7 +109,7 @@ def test_a_device_charges_what_its_report_reveals_by_itself(plan):
     store = MemoryStore()
     Respondent(plan, store).report({"a": "x", "c": "yes"})
     assert plan.epsilon > plan.guarantee.epsilon
-    assert sum(store.charges().values()) == plan.epsilon
+    assert sum(store.read_charges().values()) == plan.epsilon
 
 
 # ------------------------------------------------------------------ batch marks
@@ -111,20 +118,22 @@ def test_a_device_charges_what_its_report_reveals_by_itself(plan):
 def roads(plan, tmp_path, *files):
     """Tallies of some files of reports over every road into a tally."""
     together = [report for file in files for report in file]
-    yield Tally.of(plan, together)
-    yield Tally.of(plan, [report.to_json() for report in together])
+    yield Tally.from_reports(plan, together)
+    yield Tally.from_reports(plan, [report.to_json() for report in together])
     tally = Tally(plan)
     for report in together:
         tally.add(report)
     yield tally
     merged = Tally(plan)
     for file in files:
-        merged = merged + Tally.from_json(Tally.of(plan, file).to_json(seen=False))
+        merged = merged + Tally.from_json(
+            Tally.from_reports(plan, file).to_json(include_seen=False)
+        )
     yield merged
     paths = [tmp_path / f"{number}.parquet" for number in range(len(files))]
     for path, file in zip(paths, files, strict=True):
         with ReportFile(path, plan) as out:
-            out.add(file)
+            out.add_reports(file)
     yield tally_parquet(plan, paths)
     bulk = Tally(plan)
     for path in paths:
@@ -133,47 +142,50 @@ def roads(plan, tmp_path, *files):
 
 
 def test_one_shuffle_that_is_large_enough_gets_the_stronger_promise(plan, tmp_path):
-    passed, _ = shuffled(plan, reports(plan, 60), as_random(None))
+    passed, _ = shuffle_reports(plan, reports(plan, 60), as_random(None))
     assert len({one.batch for one in passed}) == 1
     for parts in ([passed], [passed[:20], passed[20:]]):  # in one file, or in pieces of it
         for tally in roads(plan, tmp_path, *parts):
-            assert (tally.reports, tally.together) == (60, 60)
-            assert statistics_of(tally).guarantee.epsilon == plan.guarantee.epsilon
-            assert statistics_of(tally).guarantee.delta == plan.shuffled.delta
+            assert (tally.reports, tally.smallest_shuffle_size) == (60, 60)
+            assert estimate_statistics(tally).guarantee.epsilon == plan.guarantee.epsilon
+            assert estimate_statistics(tally).guarantee.delta == plan.shuffled.delta
 
 
 def test_two_small_shuffles_get_the_local_promise(plan, tmp_path):
     """Twin: 120 rows are more than 60, so a promise by the number of rows is the stronger one."""
-    files = [shuffled(plan, reports(plan, 59), as_random(None), few=True)[0] for _ in range(2)]
+    files = [
+        shuffle_reports(plan, reports(plan, 59), as_random(None), allow_fewer=True)[0]
+        for _ in range(2)
+    ]
     for tally in roads(plan, tmp_path, *files):
         assert tally.reports == 118
-        assert plan.promised(tally.reports).epsilon == plan.guarantee.epsilon  # the twin
-        promise = statistics_of(tally).guarantee
+        assert plan.make_guarantee(tally.reports).epsilon == plan.guarantee.epsilon  # the twin
+        promise = estimate_statistics(tally).guarantee
         assert (promise.epsilon, promise.delta) == (plan.epsilon, 0.0)
         assert "the smallest batch has 59 counted reports" in str(promise)
 
 
 def test_reports_that_were_never_shuffled_get_the_local_promise(plan, tmp_path):
     unmarked = reports(plan, 60)
-    passed, _ = shuffled(plan, reports(plan, 60), as_random(None))
+    passed, _ = shuffle_reports(plan, reports(plan, 60), as_random(None))
     for files in ([unmarked], [passed, unmarked[:1]], [unmarked[:1], passed]):
         for tally in roads(plan, tmp_path, *files):
-            assert tally.together == 0
-            promise = statistics_of(tally).guarantee
+            assert tally.smallest_shuffle_size == 0
+            promise = estimate_statistics(tally).guarantee
             assert (promise.epsilon, promise.delta) == (plan.epsilon, 0.0)
             assert "reports without a batch mark were counted" in str(promise)
 
 
 def test_a_file_of_an_earlier_release_beside_a_shuffled_one_is_not_shuffled(plan, tmp_path):
     """It has no column of batch marks. Twin: one mark for all its reports would be a batch."""
-    passed, _ = shuffled(plan, reports(plan, 60), as_random(None))
+    passed, _ = shuffle_reports(plan, reports(plan, 60), as_random(None))
     for name, some in (("marked", passed), ("older", reports(plan, 60))):
         with ReportFile(tmp_path / f"{name}.parquet", plan) as file:
-            file.add(some)
+            file.add_reports(some)
     older = pq.read_table(tmp_path / "older.parquet").drop_columns(["batch"])
     pq.write_table(older, tmp_path / "older.parquet")
     tally = tally_parquet(plan, [tmp_path / "marked.parquet", tmp_path / "older.parquet"])
-    assert (tally.reports, tally.together) == (120, 0)
+    assert (tally.reports, tally.smallest_shuffle_size) == (120, 0)
 
 
 def test_sheets_of_small_shuffles_get_the_local_promise():
@@ -185,27 +197,29 @@ def test_sheets_of_small_shuffles_get_the_local_promise():
     def sheets(count):
         return [Respondent(survey, MemoryStore()).report(record) for _ in range(count)]
 
-    small = [shuffled(survey, sheets(59), as_random(None), few=True)[0] for _ in range(2)]
-    large, _ = shuffled(survey, sheets(60), as_random(None))
-    alone = survey.guarantee.alone
-    assert survey.promised(118).epsilon == 1.0 < alone  # the twin
+    small = [
+        shuffle_reports(survey, sheets(59), as_random(None), allow_fewer=True)[0] for _ in range(2)
+    ]
+    large, _ = shuffle_reports(survey, sheets(60), as_random(None))
+    alone = survey.guarantee.unshuffled_epsilon
+    assert survey.make_guarantee(118).epsilon == 1.0 < alone  # the twin
     for sent, epsilon in (([*small[0], *small[1]], alone), (sheets(60), alone), (large, 1.0)):
-        assert statistics_of_sheets(Tally.of(survey, sent)).guarantee.epsilon == epsilon
+        assert statistics_of_sheets(Tally.from_reports(survey, sent)).guarantee.epsilon == epsilon
 
 
 def test_the_same_people_shuffled_twice_are_not_a_larger_crowd(plan, tmp_path):
     sent = reports(plan, 30)
-    files = [shuffled(plan, sent, as_random(None), few=True)[0] for _ in range(2)]
+    files = [shuffle_reports(plan, sent, as_random(None), allow_fewer=True)[0] for _ in range(2)]
     for tally in roads(plan, tmp_path, *files):
-        assert (tally.reports, tally.together) == (60, 30)
-        assert statistics_of(tally).guarantee.epsilon == plan.epsilon
+        assert (tally.reports, tally.smallest_shuffle_size) == (60, 30)
+        assert estimate_statistics(tally).guarantee.epsilon == plan.epsilon
 
 
 def test_what_was_shuffled_is_not_shuffled_again(plan):
-    passed, _ = shuffled(plan, reports(plan, 60), as_random(None))
+    passed, _ = shuffle_reports(plan, reports(plan, 60), as_random(None))
     with pytest.raises(PrivacyError, match="all of these 60 reports were shuffled before"):
-        shuffled(plan, [one.to_json() for one in passed], as_random(None), few=True)
-    mixed, counted = shuffled(plan, [*passed, *reports(plan, 60)], as_random(None))
+        shuffle_reports(plan, [one.to_json() for one in passed], as_random(None), allow_fewer=True)
+    mixed, counted = shuffle_reports(plan, [*passed, *reports(plan, 60)], as_random(None))
     assert len(mixed) == 60
     assert counted.rejected == {"already shuffled": 60}
 
@@ -220,9 +234,9 @@ def test_a_shuffled_report_travels_with_its_mark_and_an_older_one_without(plan):
     assert '"version": 3' in marked.to_json()
     for version, body in ((2, marked.to_body()), (3, sent.to_body())):
         with pytest.raises(FormatError, match="misshapen at batch"):
-            Report.from_json(dump("report", version, body))
+            Report.from_json(dump_document("report", version, body))
     with pytest.raises(FormatError, match="batch mark of a report is 32"):
-        Report.from_json(dump("report", 3, {**sent.to_body(), "batch": "f"}))
+        Report.from_json(dump_document("report", 3, {**sent.to_body(), "batch": "f"}))
     with pytest.raises(FormatError, match="changed or damaged"):
         Report.from_json(marked.to_json().replace("0f0f", "1f0f"))
 
@@ -241,7 +255,7 @@ def test_the_same_report_under_two_marks_counts_once(plan):
     [{"a" * 32: 61}, {"a" * 32: 0}, {"a" * 32: -1}, {"a" * 32: 60, "b" * 32: 1}, {"a": 1}],
 )
 def test_a_tally_file_with_impossible_batches_is_refused(plan, batches):
-    tally = Tally.of(plan, shuffled(plan, reports(plan, 60), as_random(None))[0])
+    tally = Tally.from_reports(plan, shuffle_reports(plan, reports(plan, 60), as_random(None))[0])
     tally.batches = BatchSizes(batches)
     with pytest.raises(FormatError, match="contradicts itself"):
         Tally.from_json(tally.to_json())
@@ -249,7 +263,7 @@ def test_a_tally_file_with_impossible_batches_is_refused(plan, batches):
 
 def test_an_older_tally_is_refused_with_a_way_out(plan):
     with pytest.raises(FormatError, match=r"version 3, .* make the tally again"):
-        Tally.from_json(dump("tally", 3, {"smallest": None}))
+        Tally.from_json(dump_document("tally", 3, {"smallest": None}))
 
 
 def test_more_batches_than_are_told_apart_count_as_not_shuffled():
@@ -257,9 +271,9 @@ def test_more_batches_than_are_told_apart_count_as_not_shuffled():
     for number in range(MAX_BATCHES + 1):
         sizes.add(f"{number:032x}", 5)
     assert len(sizes.to_body()) == MAX_BATCHES
-    assert sizes.smallest(5 * MAX_BATCHES) == 5
-    assert sizes.smallest(5 * MAX_BATCHES + 5) == 0
-    assert sizes.fit(5 * MAX_BATCHES + 5)
+    assert sizes.get_smallest(5 * MAX_BATCHES) == 5
+    assert sizes.get_smallest(5 * MAX_BATCHES + 5) == 0
+    assert sizes.can_hold(5 * MAX_BATCHES + 5)
     more = BatchSizes({"f" * 32: 5})
     more.merge(sizes)
     assert len(more.to_body()) == MAX_BATCHES

@@ -11,11 +11,11 @@ import pytest
 from discreet import Categorical, FormatError, PrivacyError, Schema
 from discreet.cli import main
 from discreet.collection.report import Report
-from discreet.collection.shuffle import shuffled
+from discreet.collection.shuffle import shuffle_reports
 from discreet.collection.shuffle_memory import ShuffleMemory
-from discreet.collection.texts import reports_in
+from discreet.collection.texts import read_text_reports
 from discreet.documents import write_atomic
-from discreet.local import Choices, MemoryStore, Respondent, make_plan
+from discreet.local import MemoryStore, PlanOptions, Respondent, make_plan
 from discreet.randomness import as_random
 
 SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
@@ -23,7 +23,7 @@ SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes
 
 @pytest.fixture(scope="module")
 def plan():
-    return make_plan(SCHEMA, 1.0, 60, Choices(shuffled=0.01))
+    return make_plan(SCHEMA, 1.0, 60, PlanOptions(shuffled=0.01))
 
 
 def reports(plan, count):
@@ -49,7 +49,9 @@ def folder(plan, tmp_path):
 
 
 def contents(plan, path):
-    return Counter((one.question, one.value) for one in reports_in(plan, path) if one is not None)
+    return Counter(
+        (one.question, one.value) for one in read_text_reports(plan, path) if one is not None
+    )
 
 
 def shuffle(capsys, folder, output, *more):
@@ -79,11 +81,13 @@ def test_the_memory_is_private_and_holds_no_id(plan, folder, capsys):
     memory = folder / "plan.json.memory"
     assert stat.S_IMODE(memory.stat().st_mode) == 0o600
     text = memory.read_text()
-    for one in reports_in(plan, folder / "first.jsonl"):
+    for one in read_text_reports(plan, folder / "first.jsonl"):
         assert one is not None
         assert one.id not in text
     other = ShuffleMemory(folder / "other", plan)
-    with other.passing_on([one.id for one in reports_in(plan, folder / "first.jsonl") if one]):
+    with other.check_and_remember(
+        [one.id for one in read_text_reports(plan, folder / "first.jsonl") if one]
+    ):
         pass
     used = json.loads(text)["used"]
     assert len(used) == 60 * 16  # 12 bytes each, in base64
@@ -98,14 +102,17 @@ def test_later_reports_are_shuffled_by_themselves(plan, folder, capsys):
 
 
 def test_a_shuffle_that_was_not_written_is_not_remembered(plan, tmp_path):
-    sent, _ = shuffled(plan, reports(plan, 60), as_random(None))
+    sent, _ = shuffle_reports(plan, reports(plan, 60), as_random(None))
     memory = ShuffleMemory(tmp_path / "memory", plan)
     ids = [one.id for one in sent]
-    with pytest.raises(OSError, match="full"), memory.passing_on(ids):
+    with pytest.raises(OSError, match="full"), memory.check_and_remember(ids):
         raise OSError("the disk is full")
-    with memory.passing_on(ids):
+    with memory.check_and_remember(ids):
         pass
-    with pytest.raises(PrivacyError, match="1 of these 1 reports"), memory.passing_on(ids[:1]):
+    with (
+        pytest.raises(PrivacyError, match="1 of these 1 reports"),
+        memory.check_and_remember(ids[:1]),
+    ):
         pytest.fail("a report was passed on twice")
 
 
@@ -132,7 +139,7 @@ def test_no_earlier_state_stays_on_the_disk(plan, tmp_path):
         os.link(memory.path, states[-1])
 
     for one in reports(plan, 3):
-        with memory.passing_on([one.id]):
+        with memory.check_and_remember([one.id]):
             pass
         witness()
     key = json.loads(memory.path.read_text())["key"].encode()
@@ -146,7 +153,7 @@ def test_no_earlier_state_stays_on_the_disk(plan, tmp_path):
 def test_what_a_killed_shuffle_left_of_the_memory_is_erased(plan, tmp_path, end):
     memory = ShuffleMemory(tmp_path / "memory", plan)
     first, second, third = (one.id for one in reports(plan, 3))
-    with memory.passing_on([first]):
+    with memory.check_and_remember([first]):
         pass
     key = json.loads(memory.path.read_text())["key"].encode()
     if end == "while it was drafted":
@@ -155,11 +162,11 @@ def test_what_a_killed_shuffle_left_of_the_memory_is_erased(plan, tmp_path, end)
         os.link(memory.path, tmp_path / "memory.previous")
     if end == "after it":
         write_atomic(memory.path, memory.path.read_text(), private=True)
-    with memory.passing_on([second]):
+    with memory.check_and_remember([second]):
         pass
     with (
         pytest.raises(PrivacyError, match="2 of these 3"),
-        memory.passing_on([first, second, third]),
+        memory.check_and_remember([first, second, third]),
     ):
         pytest.fail("what was remembered before is known")
     memory.close()
@@ -191,9 +198,9 @@ def test_the_last_shuffle_may_close_at_once(plan, folder, capsys):
 
 
 def test_the_memory_of_another_plan_is_refused(plan, tmp_path):
-    with ShuffleMemory(tmp_path / "memory", plan).passing_on(["0" * 32]):
+    with ShuffleMemory(tmp_path / "memory", plan).check_and_remember(["0" * 32]):
         pass
-    other = make_plan(replace(SCHEMA, target="d"), 1.0, 60, Choices(shuffled=0.01))
+    other = make_plan(replace(SCHEMA, target="d"), 1.0, 60, PlanOptions(shuffled=0.01))
     memory = ShuffleMemory(tmp_path / "memory", other)
-    with pytest.raises(FormatError, match="another plan"), memory.passing_on(["1" * 32]):
+    with pytest.raises(FormatError, match="another plan"), memory.check_and_remember(["1" * 32]):
         pytest.fail("the memory of another plan was used")

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from discreet.collection.report import identity_of
+from discreet.collection.report import derive_report_id
 from discreet.collection.respondent import FolderStore, MemoryStore, Respondent
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan, Question
-from discreet.local.planning import Choices, make_plan
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE
 from discreet.schema import Categorical, Schema
 from discreet.survey.questionnaire import Group, Questionnaire
@@ -40,15 +40,15 @@ def fishing(epsilon: float = 1.0, times: int = 200) -> list[Plan]:
 def test_whoever_draws_second_answers_the_question_that_is_kept(tmp_path: Path, kind: str) -> None:
     """Two programs that begin together must not answer two questions."""
     store = MemoryStore() if kind == "memory" else FolderStore(tmp_path)
-    assert store.draw("sha256:ab", 0, 3, 1.0) == 3
-    assert store.draw("sha256:ab", 0, 5, 1.0) == 3
-    assert store.question("sha256:ab", 0) == 3
+    assert store.save_question("sha256:ab", 0, 3, 1.0) == 3
+    assert store.save_question("sha256:ab", 0, 5, 1.0) == 3
+    assert store.find_question("sha256:ab", 0) == 3
 
 
 class Forgetful(MemoryStore):
     """The known-bad twin: it keeps reports, but does not add up what they cost."""
 
-    def _charge(self, collection: str, epsilon: float) -> None:
+    def _charge_epsilon(self, collection: str, epsilon: float) -> None:
         pass
 
 
@@ -82,27 +82,27 @@ def test_the_first_collection_sets_the_allowance_and_the_owner_may_raise_it(tmp_
     with pytest.raises(PrivacyError, match=r"cost epsilon 1; .* costs 1 more, .* allow 2 in total"):
         Respondent(plans[1], store).report(RECORD)
     assert Respondent(plans[0], store).report(RECORD) == first  # what is answered stays
-    store.allow(3.0)
+    store.set_allowance(3.0)
     later = FolderStore(tmp_path / "kept")  # another process
     for plan in plans[1:3]:
         Respondent(plan, later).report(RECORD)
     with pytest.raises(PrivacyError, match="only 3 is allowed"):
         Respondent(plans[3], later).report(RECORD)
-    assert sum(later.charges().values()) == 3.0
+    assert sum(later.read_charges().values()) == 3.0
 
 
 def test_an_allowance_may_be_set_before_the_first_answer() -> None:
     store = MemoryStore()
-    store.allow(0.5)
+    store.set_allowance(0.5)
     with pytest.raises(PrivacyError, match=r"only 0\.5 is allowed"):
         Respondent(fishing(times=1)[0], store).report(RECORD)
     with pytest.raises(PrivacyError, match="above 0"):
-        store.allow(0.0)
+        store.set_allowance(0.0)
 
 
 def test_decimal_allowances_add_up() -> None:
     store = MemoryStore()
-    store.allow(0.3)
+    store.set_allowance(0.3)
     for epsilon in (0.1, 0.2):
         Respondent(make_plan(SMALL, epsilon), store).report(RECORD)
     with pytest.raises(PrivacyError):
@@ -114,17 +114,17 @@ def test_plans_and_questionnaires_share_one_account(survey: Questionnaire, answe
     Respondent(make_plan(SMALL, 1.0), store).report(RECORD)
     with pytest.raises(PrivacyError, match="only 1 is allowed"):
         Respondent(survey, store).report(answers)
-    store.allow(1.0 + survey.guarantee.epsilon)
+    store.set_allowance(1.0 + survey.guarantee.epsilon)
     Respondent(survey, store).report(answers)
     with pytest.raises(PrivacyError, match="allowed in total"):
         Respondent(make_plan(SMALL, 0.5), store).report(RECORD)
 
 
 def test_several_reports_to_one_plan_are_charged_once() -> None:
-    plan, store = make_plan(SMALL, 1.0, choices=Choices(reports=3)), MemoryStore()
+    plan, store = make_plan(SMALL, 1.0, options=PlanOptions(reports=3)), MemoryStore()
     for _ in range(3):
         Respondent(plan, store).report(RECORD, again=True)
-    assert list(store.charges().values()) == [1.0]
+    assert list(store.read_charges().values()) == [1.0]
 
 
 def test_racing_processes_do_not_exceed_the_allowance(tmp_path: Path) -> None:
@@ -169,25 +169,25 @@ def test_consent_to_one_open_collection_is_no_consent_to_others() -> None:
 
 
 def test_a_question_is_drawn_and_kept_before_anything_is_asked(tmp_path: Path) -> None:
-    plan = make_plan(SMALL, 1.0, choices=Choices(kind="paper"))
+    plan = make_plan(SMALL, 1.0, options=PlanOptions(kind="paper"))
     asked = set()
     for number in range(40):
         store = FolderStore(tmp_path / str(number))
         question = Respondent(plan, store).draw_question()
         assert Respondent(plan, store).draw_question() == question  # also after a restart
         asked.add(question)
-        record = {name: RECORD[name] for name in plan.asked(question)}
+        record = {name: RECORD[name] for name in plan.get_asked_columns(question)}
         report = Respondent(plan, store).answer_question(record)
         assert report.question == question
         assert Respondent(plan, store).report(RECORD) == report
         assert Respondent(plan, store).draw_question() == question
         assert Respondent(plan, store).answer_question(record) == report
     assert asked == {0, 1}
-    assert plan.asked(0) == ("c",)
+    assert plan.get_asked_columns(0) == ("c",)
 
 
 def test_only_what_was_asked_is_looked_at() -> None:
-    plan = make_plan(SMALL, 1.0, choices=Choices(kind="paper", assignment="groups"))
+    plan = make_plan(SMALL, 1.0, options=PlanOptions(kind="paper", assignment="groups"))
     person = Respondent(plan, MemoryStore(), group=0)
     with pytest.raises(PrivacyError, match="draw_question"):
         person.answer_question({"c": "yes"})
@@ -211,7 +211,7 @@ def test_drawing_the_question_costs_what_answering_costs() -> None:
 
 
 def test_the_question_drawn_apart_follows_the_plan() -> None:
-    plan = make_plan(SMALL, 1.0, choices=Choices(kind="paper"))
+    plan = make_plan(SMALL, 1.0, options=PlanOptions(kind="paper"))
     share = Fraction(plan.questions[0].weight, sum(q.weight for q in plan.questions))
     drawn = Counter(Respondent(plan, MemoryStore()).draw_question() for _ in range(2000))
     deviation = math.sqrt(2000 * float(share * (1 - share)))
@@ -227,20 +227,20 @@ def test_the_id_commits_to_a_key_that_stays_on_the_device(tmp_path: Path) -> Non
     for number in range(3):
         folder = tmp_path / str(number)
         report = Respondent(plan, FolderStore(folder)).report(RECORD)
-        (kept,) = FolderStore(folder).reports(plan.digest)
-        assert identity_of(bytes.fromhex(kept.key)) == report.id
+        (kept,) = FolderStore(folder).load_reports(plan.digest)
+        assert derive_report_id(bytes.fromhex(kept.key)) == report.id
         assert kept.key not in report.to_json()
         reports.append(report.id)
     assert len(set(reports)) == 3
     with pytest.raises(FormatError, match="16 bytes"):
-        identity_of(b"short")
+        derive_report_id(b"short")
 
 
 def test_stores_are_for_their_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         store = FolderStore(tmp_path / "deep" / "kept")
-        store.allow(2.0)
+        store.set_allowance(2.0)
         Respondent(make_plan(SMALL, 1.0), store).report(RECORD)
     finally:
         os.umask(before)

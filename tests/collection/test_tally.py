@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.collection.tally import Tally
-from discreet.documents import dump
+from discreet.documents import dump_document
 from discreet.errors import EstimationError, FormatError
 from discreet.local.plan import Plan, Question
-from discreet.local.planning import Choices, make_plan
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE, SHE
 from discreet.schema import Categorical, Schema
 
@@ -53,9 +53,9 @@ def same(one: Tally, two: Tally) -> bool:
 
 def test_each_report_is_counted_once_and_in_any_order(any_plan: Plan) -> None:
     reports = reports_of(any_plan, 40)
-    tally = Tally.of(any_plan, reports)
+    tally = Tally.from_reports(any_plan, reports)
     assert tally.reports == 40
-    assert same(tally, Tally.of(any_plan, reversed(reports)))
+    assert same(tally, Tally.from_reports(any_plan, reversed(reports)))
     for question, respondents, sums in zip(
         any_plan.questions, tally.counted, tally.sums, strict=True
     ):
@@ -71,15 +71,18 @@ def test_each_report_is_counted_once_and_in_any_order(any_plan: Plan) -> None:
 
 def test_text_bytes_and_reports_count_alike(plan: Plan) -> None:
     reports = reports_of(plan, 9)
-    whole = Tally.of(plan, reports)
-    assert same(whole, Tally.of(plan, [report.to_json() for report in reports]))
-    assert same(whole, Tally.of(plan, [report.to_json().encode() for report in reports]))
+    whole = Tally.from_reports(plan, reports)
+    assert same(whole, Tally.from_reports(plan, [report.to_json() for report in reports]))
+    assert same(whole, Tally.from_reports(plan, [report.to_json().encode() for report in reports]))
 
 
 def test_tallies_of_two_collectors_add_up(any_plan: Plan) -> None:
     reports = reports_of(any_plan, 30)
-    whole = Tally.of(any_plan, [*reports, "garbage"])
-    one, two = Tally.of(any_plan, reports[:11]), Tally.of(any_plan, [*reports[11:], "garbage"])
+    whole = Tally.from_reports(any_plan, [*reports, "garbage"])
+    one, two = (
+        Tally.from_reports(any_plan, reports[:11]),
+        Tally.from_reports(any_plan, [*reports[11:], "garbage"]),
+    )
     assert same(one + two, whole)
     assert same(two + one, whole)
     assert same(Tally(any_plan) + whole, whole)
@@ -87,7 +90,7 @@ def test_tallies_of_two_collectors_add_up(any_plan: Plan) -> None:
 
 
 def test_a_tally_comes_back_from_json_unchanged(any_plan: Plan) -> None:
-    tally = Tally.of(any_plan, [*reports_of(any_plan, 20), "garbage"])
+    tally = Tally.from_reports(any_plan, [*reports_of(any_plan, 20), "garbage"])
     tally.simulated = True
     again = Tally.from_json(tally.to_json())
     assert same(again, tally)
@@ -100,7 +103,7 @@ def test_a_tally_comes_back_from_json_unchanged(any_plan: Plan) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_order_splits_and_repetitions_do_not_matter(data: st.DataObject) -> None:
-    plan = make_plan(SCHEMA, 1.0, 50, Choices(kind="paper", oracle="de"))
+    plan = make_plan(SCHEMA, 1.0, 50, PlanOptions(kind="paper", oracle="de"))
     identity = st.integers(0, 5).map(lambda number: f"{number:032x}")
     answered = {
         # one answer an id: the same id with another answer is order-dependent, tested below
@@ -118,15 +121,15 @@ def test_order_splits_and_repetitions_do_not_matter(data: st.DataObject) -> None
     )
     stream = data.draw(st.lists(st.one_of(identity.map(answered.__getitem__), junk), max_size=25))
     shuffled = data.draw(st.permutations(stream))
-    whole = Tally.of(plan, stream)
-    assert same(whole, Tally.of(plan, shuffled))
+    whole = Tally.from_reports(plan, stream)
+    assert same(whole, Tally.from_reports(plan, shuffled))
     good = [one for one in stream if isinstance(one, Report) and one in answered.values()]
     assert whole.reports == len({one.id for one in good})
     assert whole.repeated == len(good) - whole.reports
     assert whole.rejected.total() == len(stream) - len(good)
     alone = list({one.id: one for one in good}.values())
     cut = data.draw(st.integers(0, len(alone)))
-    added = Tally.of(plan, alone[:cut]) + Tally.of(plan, alone[cut:])
+    added = Tally.from_reports(plan, alone[:cut]) + Tally.from_reports(plan, alone[cut:])
     assert [s.tolist() for s in added.sums] == [s.tolist() for s in whole.sums]
 
 
@@ -134,7 +137,7 @@ def test_order_splits_and_repetitions_do_not_matter(data: st.DataObject) -> None
 
 
 def edited(report: Report, **change: Any) -> str:
-    return dump("report", 2, {**report.to_body(), **change}, indent=None)
+    return dump_document("report", 2, {**report.to_body(), **change}, indent=None)
 
 
 BAD: list[tuple[str, Callable[[Report], Any]]] = [
@@ -152,8 +155,8 @@ BAD: list[tuple[str, Callable[[Report], Any]]] = [
     ("misshapen", lambda report: edited(report, value=None)),
     ("misshapen", lambda report: edited(report, id="1")),
     ("misshapen", lambda report: edited(report, name="Ada")),
-    ("misshapen", lambda report: dump("report", 3, report.to_body())),
-    ("misshapen", lambda report: dump("model", 1, report.to_body())),
+    ("misshapen", lambda report: dump_document("report", 3, report.to_body())),
+    ("misshapen", lambda report: dump_document("model", 1, report.to_body())),
     ("foreign plan", lambda report: edited(report, collection="sha256:" + "0" * 64)),
     ("foreign plan", lambda report: edited(report, collection="")),
     ("unknown question", lambda report: edited(report, question=99)),
@@ -173,9 +176,9 @@ BAD: list[tuple[str, Callable[[Report], Any]]] = [
 def test_a_bad_report_is_refused_with_a_reason_and_nothing_is_lost(
     schema: Schema, kind: str, spoil: Callable[[Report], Any]
 ) -> None:
-    plan = make_plan(schema, 1.0, choices=Choices(oracle="de"))
+    plan = make_plan(schema, 1.0, options=PlanOptions(oracle="de"))
     reports = reports_of(plan, 5)
-    tally = Tally.of(plan, reports[:3])
+    tally = Tally.from_reports(plan, reports[:3])
     receipt = tally.add(spoil(reports[4]))
     assert receipt.status == "rejected"
     assert receipt.reason.startswith(f"{kind}: ")
@@ -184,12 +187,12 @@ def test_a_bad_report_is_refused_with_a_reason_and_nothing_is_lost(
     assert [tally.add(report).status for report in reports[3:]] == ["counted"] * 2
     assert tally.rejected.total() == 1
     tally.rejected.clear()
-    assert same(tally, Tally.of(plan, reports))
+    assert same(tally, Tally.from_reports(plan, reports))
 
 
 def test_the_same_report_is_acknowledged_and_counted_once(any_plan: Plan) -> None:
     reports = reports_of(any_plan, 4)
-    tally = Tally.of(any_plan, reports)
+    tally = Tally.from_reports(any_plan, reports)
     before = tally.to_json()
     assert [tally.add(report.to_json()).status for report in reports] == ["repeated"] * 4
     assert tally.repeated == 4
@@ -198,9 +201,9 @@ def test_the_same_report_is_acknowledged_and_counted_once(any_plan: Plan) -> Non
 
 
 def test_an_id_that_comes_with_other_bytes_is_refused() -> None:
-    plan = make_plan(SCHEMA, 1.0, choices=Choices(kind="paper", oracle="de"))
+    plan = make_plan(SCHEMA, 1.0, options=PlanOptions(kind="paper", oracle="de"))
     first = Report(plan.digest, "a" * 32, 0, (0,))
-    tally = Tally.of(plan, [first])
+    tally = Tally.from_reports(plan, [first])
     for other in (
         Report(plan.digest, "a" * 32, 0, (1,)),
         Report(plan.digest, "a" * 32, 1, (0,)),
@@ -214,7 +217,7 @@ def test_an_id_that_comes_with_other_bytes_is_refused() -> None:
 
 def test_tallies_that_share_a_report_are_not_merged(plan: Plan) -> None:
     reports = reports_of(plan, 6)
-    one, two = Tally.of(plan, reports[:4]), Tally.of(plan, reports[3:])
+    one, two = Tally.from_reports(plan, reports[:4]), Tally.from_reports(plan, reports[3:])
     with pytest.raises(EstimationError, match="1 reports are in both"):
         one + two
 
@@ -248,7 +251,7 @@ def test_answers_with_multiplicities_are_answers_repeated(any_plan: Plan) -> Non
 
 
 def test_multiplicities_must_fit() -> None:
-    tally = Tally(make_plan(SCHEMA, 1.0, choices=Choices(oracle="de")))
+    tally = Tally(make_plan(SCHEMA, 1.0, options=PlanOptions(oracle="de")))
     for times in ([1, 2], [-1]):
         with pytest.raises(EstimationError, match="how often"):
             tally.add_values(0, [[0]], times)
@@ -257,11 +260,11 @@ def test_multiplicities_must_fit() -> None:
 def test_sums_never_wrap() -> None:
     oracle = SHE(1e-6, 4)
     tally = Tally(Plan(SCHEMA, 1.0, [Question(("a",), oracle, 1)]))
-    most = [[oracle.furthest] * 4]
+    most = [[oracle.max_magnitude] * 4]
     with pytest.raises(EstimationError, match="no longer be exact"):
         tally.add_values(0, most, [1 << 40])
     tally.add_values(0, most, [1 << 28])
-    assert tally.sums[0].tolist() == [oracle.furthest << 28] * 4
+    assert tally.sums[0].tolist() == [oracle.max_magnitude << 28] * 4
     second, third = (Tally(tally.collection) for _ in range(2))
     second.add_values(0, most, [(1 << 28) - 1])
     third.add_values(0, most, [(1 << 28) - 2])
@@ -276,7 +279,7 @@ def test_sums_never_wrap() -> None:
 def resealed(tally: Tally, **change: Any) -> str:
     whole = {**json.loads(tally.to_json()), **change}
     body = {key: whole[key] for key in whole if key not in ("format", "version", "digest")}
-    return dump("tally", 4, body)
+    return dump_document("tally", 4, body)
 
 
 @pytest.mark.parametrize(

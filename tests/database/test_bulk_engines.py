@@ -15,11 +15,11 @@ import pytest
 from discreet.collection import bulk
 from discreet.collection.bulk import tally_parquet
 from discreet.collection.files import ReportFile
-from discreet.collection.simulation import answers
-from discreet.datasets import mortgage
-from discreet.encoding import class_codes
+from discreet.collection.simulation import iter_simulated_answers
+from discreet.datasets import make_mortgage
+from discreet.encoding import encode_classes
 from discreet.local.plan import Plan
-from discreet.local.planning import Choices, make_plan
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.randomness import SeededRandom
 
 pytestmark = pytest.mark.slow
@@ -27,11 +27,11 @@ pytestmark = pytest.mark.slow
 
 def delivered(plan: Plan, people: int) -> list[tuple[bytes, str, int, list[int]]]:
     """Reports with repetitions, reused ids, foreign ones and answers out of domain."""
-    data, source, chance = mortgage(people), SeededRandom(4), random.Random(4)
-    records = plan.encoded(data.X, class_codes(data.schema, data.y))
+    data, source, chance = make_mortgage(people), SeededRandom(4), random.Random(4)
+    records = plan.encode_columns(data.X, encode_classes(data.schema, data.y))
     rows = [
         (source.raw(16).tobytes(), plan.digest, question, value)
-        for question, _, values in answers(plan, records, source)
+        for question, _, values in iter_simulated_answers(plan, records, source)
         for value in values.tolist()
     ]
     spoiled = [*rows, *chance.sample(rows, 30)]
@@ -61,7 +61,7 @@ def delivered(plan: Plan, people: int) -> list[tuple[bytes, str, int, list[int]]
     ids=["auto", "oue", "olh", "gaussian"],
 )
 def test_spark_and_duckdb_agree(spark: Any, tmp_path: Path, options: dict[str, Any]) -> None:
-    plan = make_plan(mortgage(1).schema, 1.0, 400, Choices(**options))
+    plan = make_plan(make_mortgage(1).schema, 1.0, 400, PlanOptions(**options))
     kinds = {"id": pa.binary(), "collection": pa.string(), "question": pa.int32()}
     shape = pa.schema({**kinds, "value": pa.list_(pa.int64())})
     table = pa.table(list(zip(*delivered(plan, 400), strict=True)), schema=shape)
@@ -79,7 +79,7 @@ def test_spark_and_duckdb_agree(spark: Any, tmp_path: Path, options: dict[str, A
         assert spread.repeated == embedded.repeated > 0
         assert spread.batches.to_body() == embedded.batches.to_body()
         assert spread.sample == embedded.sample
-        assert spread.name == embedded.name
+        assert spread.fingerprint == embedded.fingerprint
     assert len(embedded.rejected) == 5
     assert len(embedded.batches.to_body()) == 2
 
@@ -93,7 +93,9 @@ def test_spark_counts_whole_sheets_like_duckdb(spark: Any, tmp_path: Path, surve
     with ReportFile(path, survey, simulated=True) as file:
         file.write(0, source.raw(16 * len(sent)).reshape(-1, 16), sent)
     embedded, spread = (tally_parquet(survey, one) for one in (path, f"spark:{path}"))
-    for one, two in zip(embedded.distinct(), spread.distinct(), strict=True):
+    for one, two in zip(
+        embedded.get_distinct_answers(), spread.get_distinct_answers(), strict=True
+    ):
         assert one.tolist() == two.tolist()
     assert spread.reports == 500
 
@@ -103,25 +105,25 @@ def test_wide_reports_never_come_to_the_driver(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each report once and none of few outputs: nothing but sums leaves the workers."""
-    people = mortgage(300)
-    plan = make_plan(people.schema, 1.0, 300, Choices(oracle="oue", bins=30, kind="pairs"))
+    people = make_mortgage(300)
+    plan = make_plan(people.schema, 1.0, 300, PlanOptions(oracle="oue", bins=30, kind="pairs"))
     wide = [n for n, question in enumerate(plan.questions) if question.outputs is None]
     source = SeededRandom(2)
-    records = plan.encoded(people.X, class_codes(people.schema, people.y))
+    records = plan.encode_columns(people.X, encode_classes(people.schema, people.y))
     path = tmp_path / "wide.parquet"
     with ReportFile(path, plan) as file:
         for number in wide:
-            values = plan.randomized(number, records, source)
+            values = plan.randomize_records(number, records, source)
             file.write(number, source.raw(16 * len(values)).reshape(-1, 16), values)
     expected = tally_parquet(plan, path)
     assert expected.reports == 300 * len(wide) > 0
-    count = bulk._Bulk._count
+    count = bulk._BulkTally._count_answers
 
     def grouped_only(self: Any, answers: Any) -> None:
         assert "n" in answers.columns, "wide answers came to the driver one by one"
         count(self, answers)
 
-    monkeypatch.setattr(bulk._Bulk, "_count", grouped_only)
+    monkeypatch.setattr(bulk._BulkTally, "_count_answers", grouped_only)
     with pytest.raises(AssertionError, match="came to the driver"):  # so the test can fail
         tally_parquet(plan, path)
     found = tally_parquet(plan, f"spark:{path}")

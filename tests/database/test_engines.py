@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import DiscreetError, SchemaError
-from discreet.schema import Categorical, Numeric, Schema, text_of
+from discreet.schema import Categorical, Numeric, Schema, format_value
 from discreet.statistics import Statistics
-from discreet.tables import Contents, columns, count
-from discreet.tables.engines import java_home, open_table
+from discreet.tables import CountRequest, columns, count
+from discreet.tables.engines import find_java_home, open_table
 from discreet.tables.inference import infer_schema
 
 pytestmark = pytest.mark.slow
@@ -116,13 +116,13 @@ def identical(one: Statistics, two: Statistics) -> None:
             mine, other = getattr(moments, key), getattr(two.moments[name], key)
             assert mine.dtype == other.dtype == np.int64
             np.testing.assert_array_equal(mine, other, err_msg=f"{name} {key}")
-    for name, order in one.orders.items():
-        np.testing.assert_array_equal(order.levels, two.orders[name].levels)
-        np.testing.assert_array_equal(order.counts, two.orders[name].counts)
+    for name, order in one.order_statistics.items():
+        np.testing.assert_array_equal(order.grid_indices, two.order_statistics[name].grid_indices)
+        np.testing.assert_array_equal(order.counts, two.order_statistics[name].counts)
 
 
 def exactly(source: Any) -> Statistics:
-    return count(source, SCHEMA, Contents(bins=BINS, moments="grid", order=True))
+    return count(source, SCHEMA, CountRequest(bins=BINS, moments="grid", order=True))
 
 
 def close(one: Statistics, two: Statistics) -> None:
@@ -146,8 +146,8 @@ def test_postgres_gives_the_floats_of_duckdb(postgres: str) -> None:
     url = into_postgres(postgres, "floats", ROWS)
     close(count(url, SCHEMA), count(ROWS, SCHEMA))
     close(
-        count(url, SCHEMA, Contents(bins=3), weights="w"),
-        count(ROWS, SCHEMA, Contents(bins=3), weights="w"),
+        count(url, SCHEMA, CountRequest(bins=3), weights="w"),
+        count(ROWS, SCHEMA, CountRequest(bins=3), weights="w"),
     )
 
 
@@ -160,13 +160,15 @@ def test_sums_beyond_the_integers_of_a_double_are_exact_on_postgres(postgres: st
             "FROM generate_series(1, 3000001) AS s(i)"
         )
     schema = Schema([Numeric("x", 0, 65535, integer=True)], "y", [0])
-    moments = count(f"{postgres}#big", schema, Contents(moments="grid")).moments["x"]
+    moments = count(f"{postgres}#big", schema, CountRequest(moments="grid")).moments["x"]
     expected = 1_500_001 * 65534**2 + 1_500_000 * 65535**2
     assert expected > 2**53
     assert int(moments.squares[0]) == expected
     column = np.where(np.arange(1, 3_000_002) % 2, 65534, 65535)
     rows = pa.table({"x": column, "y": np.zeros(len(column), dtype=int)})
-    assert int(count(rows, schema, Contents(moments="grid")).moments["x"].squares[0]) == expected
+    assert (
+        int(count(rows, schema, CountRequest(moments="grid")).moments["x"].squares[0]) == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,9 +176,9 @@ def test_sums_beyond_the_integers_of_a_double_are_exact_on_postgres(postgres: st
     [
         ({"written": "three"}, "written: 'three' is not a number"),
         ({"written": "1_000"}, "written: '1_000' is not a number"),
-        ({"written": "1e999"}, "written: inf lies outside the public bounds"),
-        ({"age": 900}, "age: 900 lies outside the public bounds [18, 99]"),
-        ({"income": math.inf}, "income: inf lies outside the public bounds"),
+        ({"written": "1e999"}, "written: inf is outside the public bounds"),
+        ({"age": 900}, "age: 900 is outside the public bounds [18, 99]"),
+        ({"income": math.inf}, "income: inf is outside the public bounds"),
         ({"zip": "nowhere"}, "zip: 'nowhere' is not one of the public values"),
         ({"class": None}, "class: a row has no class"),
         ({"class": "perhaps"}, "class: 'perhaps' is not one of the public classes"),
@@ -199,11 +201,11 @@ ABOVE_SMALLEST = BELOW_SMALLEST.replace("536e", "537e")
 
 
 def test_the_decimal_limits_of_doubles_are_exact() -> None:
-    least, most = Fraction(columns.SMALLEST_DOUBLE), Fraction(columns.LARGEST_DOUBLE)
+    least, most = Fraction(columns.MAX_ZERO_DECIMAL), Fraction(columns.MIN_INFINITE_DECIMAL)
     assert Fraction(BELOW_SMALLEST) < least == Fraction(1, 2**1075) < Fraction(ABOVE_SMALLEST)
-    assert float(columns.SMALLEST_DOUBLE) == float(BELOW_SMALLEST) == 0
+    assert float(columns.MAX_ZERO_DECIMAL) == float(BELOW_SMALLEST) == 0
     assert float(ABOVE_SMALLEST) == math.ulp(0.0)
-    assert math.isinf(float(columns.LARGEST_DOUBLE))
+    assert math.isinf(float(columns.MIN_INFINITE_DECIMAL))
     assert float(str(most - 1)) == sys.float_info.max
 
 
@@ -220,7 +222,7 @@ def test_postgres_reads_numbers_beside_half_of_the_smallest_double(
         for text in texts:
             connection.execute("INSERT INTO tiny VALUES (%s, 'a')", [text])
     schema = Schema([Numeric("x", -1, 1)], "y", ["a"])
-    contents = Contents(bins={"x": [0.0, smallest]}, moments="grid")  # no squares of doubles
+    contents = CountRequest(bins={"x": [0.0, smallest]}, moments="grid")  # no squares of doubles
     counts = count(f"{postgres}#tiny", schema, contents).tables["x"]
     expected = [sum(float(text) < 0 for text in texts), sum(float(text) == 0 for text in texts), 1]
     assert counts.counts[0].tolist()[:3] == expected == [1, len(texts) - 2, 1]
@@ -243,7 +245,7 @@ def as_csv(rows: pa.Table) -> str:
     writer = csv.writer(text)
     writer.writerow(rows.column_names)
     for row in rows.to_pylist():
-        writer.writerow(["" if v is None else text_of(v) for v in row.values()])
+        writer.writerow(["" if v is None else format_value(v) for v in row.values()])
     return text.getvalue()
 
 
@@ -279,14 +281,14 @@ def test_java_is_that_of_the_system_or_said_to_be_missing(
     (tmp_path / "bin" / "java").write_text("#!/bin/sh\n")
     (tmp_path / "bin" / "java").chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert java_home() == str(tmp_path)
+    assert find_java_home() == str(tmp_path)
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert java_home() == str(tmp_path)
+    assert find_java_home() == str(tmp_path)
     monkeypatch.setenv("PATH", "")
     outcome: str | DiscreetError
     try:
-        outcome = java_home()
+        outcome = find_java_home()
     except DiscreetError as error:
         outcome = error
     assert "Java" in str(outcome) or Path(str(outcome), "bin", "java").exists()

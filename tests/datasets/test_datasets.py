@@ -48,18 +48,18 @@ def assert_respects_schema(dataset: datasets.Dataset) -> None:
 
 
 def test_there_are_fifteen_benchmark_tables() -> None:
-    assert len(datasets.names()) == len(set(datasets.names())) == 15
+    assert len(datasets.list_names()) == len(set(datasets.list_names())) == 15
 
 
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.parametrize("name", datasets.names())
+@pytest.mark.parametrize("name", datasets.list_names())
 def test_a_table_has_the_rows_classes_and_missing_cells_that_its_description_states(
     name: str,
 ) -> None:
     facts = json.loads((TABLES / f"{name}.json").read_text())
     dataset = datasets.load(name, TABLES)
-    assert datasets.available(name, TABLES)
+    assert datasets.is_available(name, TABLES)
     assert (dataset.name, dataset.title) == (name, facts["title"])
     assert dataset.source == facts["source"]
     assert len(dataset) == len(dataset.X) == facts["rows"]
@@ -70,19 +70,19 @@ def test_a_table_has_the_rows_classes_and_missing_cells_that_its_description_sta
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", datasets.names())
+@pytest.mark.parametrize("name", datasets.list_names())
 def test_the_shape_expected_of_openml_is_that_of_our_table(name: str) -> None:
-    from discreet.datasets.benchmarks import OPENML
+    from discreet.datasets.benchmarks import OPENML_TABLES
 
     facts = json.loads((TABLES / f"{name}.json").read_text())
     shape = (facts["rows"], len(facts["features"]), len(facts["classes"]))
-    assert OPENML[name][2:] == shape
+    assert OPENML_TABLES[name][2:] == shape
 
 
 @pytest.mark.data
 def test_the_environment_variable_names_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISCREET_DATA", str(TABLES))
-    assert datasets.folder() == TABLES
+    assert datasets.get_folder() == TABLES
     assert len(datasets.load("glass")) == 214
 
 
@@ -165,7 +165,7 @@ def test_a_folder_given_by_hand_is_the_only_place_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: pytest.fail("fetched"))
-    assert not datasets.available("glass", tmp_path)
+    assert not datasets.is_available("glass", tmp_path)
     with pytest.raises(FormatError, match=r"lacks glass\.csv\.gz and glass\.json"):
         datasets.load("glass", tmp_path)
 
@@ -175,7 +175,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
         datasets.load("mushrooms")
     with pytest.raises(FormatError, match=r"no benchmark table '\.\./secret'; there are adult"):
         datasets.load("../secret")
-    assert not datasets.available("mushrooms")
+    assert not datasets.is_available("mushrooms")
 
 
 # OpenML -----------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def test_a_failed_download_names_both_ways_out(
 
 
 def test_balance_scale_needs_no_folder(no_folder: pytest.MonkeyPatch) -> None:
-    assert datasets.available("balance_scale")
+    assert datasets.is_available("balance_scale")
     dataset = datasets.load("balance_scale")
     counts = pd.Series(dataset.y).value_counts().to_dict()
     assert counts == {"L": 288, "R": 288, "B": 49}
@@ -280,7 +280,7 @@ def test_balance_scale_needs_no_folder(no_folder: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.data
 def test_generated_balance_scale_equals_the_stored_table_to_the_byte() -> None:
-    stored, made = datasets.load("balance_scale", TABLES), datasets.balance_scale()
+    stored, made = datasets.load("balance_scale", TABLES), datasets.make_balance_scale()
     assert made.schema.digest == stored.schema.digest
     pd.testing.assert_frame_equal(made.frame, stored.frame)
     text = made.frame.to_csv(index=False, lineterminator="\n")
@@ -289,7 +289,7 @@ def test_generated_balance_scale_equals_the_stored_table_to_the_byte() -> None:
 
 
 def test_the_papers_ten_rows_give_the_corrected_scores() -> None:
-    dataset = datasets.mortgage_table()
+    dataset = datasets.make_mortgage_table()
     assert len(dataset) == 10
     assert_respects_schema(dataset)
     rows = list(dataset.frame.itertuples(index=False, name=None))
@@ -311,19 +311,19 @@ def test_the_papers_ten_rows_give_the_corrected_scores() -> None:
 
 @pytest.fixture(scope="module")
 def many() -> datasets.Dataset:
-    return datasets.mortgage(400_000, seed=7)
+    return datasets.make_mortgage(400_000, seed=7)
 
 
 @pytest.fixture(scope="module")
 def chance(many: datasets.Dataset) -> np.ndarray:
-    return datasets.mortgage_probability(many.frame)
+    return datasets.compute_mortgage_probability(many.frame)
 
 
 def test_a_seed_gives_the_same_people_and_another_seed_others() -> None:
-    first, again, other = (datasets.mortgage(500, seed=s).frame for s in (3, 3, 4))
+    first, again, other = (datasets.make_mortgage(500, seed=s).frame for s in (3, 3, 4))
     pd.testing.assert_frame_equal(first, again)
     assert not first.equals(other)
-    assert len(datasets.mortgage()) == 20_000
+    assert len(datasets.make_mortgage()) == 20_000
 
 
 @pytest.mark.slow
@@ -395,8 +395,8 @@ def test_naive_bayes_comes_close_to_the_optimum_but_stays_below(many: datasets.D
 
 
 def test_missing_values_fall_at_random_on_two_columns_of_the_same_people() -> None:
-    whole = datasets.mortgage(20_000, seed=1)
-    holes = datasets.mortgage(20_000, seed=1, missing=0.2)
+    whole = datasets.make_mortgage(20_000, seed=1)
+    holes = datasets.make_mortgage(20_000, seed=1, missing=0.2)
     assert_respects_schema(holes)
     shares = holes.frame.isna().mean()
     assert set(shares[shares > 0].index) == {"employment", "credit_score"}
@@ -406,7 +406,7 @@ def test_missing_values_fall_at_random_on_two_columns_of_the_same_people() -> No
     kept = holes.frame["employment"].notna()
     assert (holes.frame["employment"][kept] == whole.frame["employment"][kept]).all()
     with pytest.raises(SchemaError, match=r"employment: .* only known for complete rows"):
-        datasets.mortgage_probability(holes.frame)
+        datasets.compute_mortgage_probability(holes.frame)
 
 
 @pytest.mark.parametrize(
@@ -419,15 +419,15 @@ def test_missing_values_fall_at_random_on_two_columns_of_the_same_people() -> No
 )
 def test_nonsense_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(SchemaError, match=message):
-        datasets.mortgage(**arguments)
+        datasets.make_mortgage(**arguments)
 
 
 def test_probability_asks_for_the_columns_it_needs() -> None:
-    frame = datasets.mortgage(5).frame
+    frame = datasets.make_mortgage(5).frame
     with pytest.raises(SchemaError, match="region: the frame has no such column"):
-        datasets.mortgage_probability(frame.drop(columns="region"))
+        datasets.compute_mortgage_probability(frame.drop(columns="region"))
     with pytest.raises(SchemaError, match=r"age: 140 .* outside the schema"):
-        datasets.mortgage_probability(frame.assign(age=140))
+        datasets.compute_mortgage_probability(frame.assign(age=140))
 
 
 def test_importing_the_module_is_cheap() -> None:

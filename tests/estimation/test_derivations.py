@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from discreet.estimation.shrinkage import STRENGTHS, Interaction, soft
-from discreet.local.inversion import CountEstimate, counts_of
+from discreet.estimation.shrinkage import CATEGORY_STRENGTHS, Interaction, soft_positive_part
+from discreet.local.inversion import CountEstimate, pool_counts
 
 
 def table(rng, noise):
@@ -21,23 +21,27 @@ def test_the_kept_part_of_an_interaction_is_the_posterior_mean(strength):
     """Normal prior times normal noise, integrated on a fine grid cell by cell."""
     counts, variances = table(np.random.default_rng(1), 20.0)
     part = Interaction(counts, variances, np.array([0.6, 0.4]), 1000.0)
-    weights = np.full(len(STRENGTHS), 1e-300)
+    weights = np.full(len(CATEGORY_STRENGTHS), 1e-300)
     weights[strength] = 1.0
-    before = STRENGTHS[strength] ** 2 * part.scale
-    mean, spread = np.empty_like(part.left), np.empty_like(part.left)
-    for place in np.ndindex(part.left.shape):
+    before = CATEGORY_STRENGTHS[strength] ** 2 * part.unit_variance
+    mean, spread = np.empty_like(part.residual), np.empty_like(part.residual)
+    for place in np.ndindex(part.residual.shape):
         width = np.sqrt(min(before[place], part.variance[place]))
-        centre = part.left[place] if part.variance[place] < before[place] else 0.0
+        centre = part.residual[place] if part.variance[place] < before[place] else 0.0
         x = centre + width * np.linspace(-12, 12, 20_001)
-        logs = -0.5 * (x**2 / before[place] + (part.left[place] - x) ** 2 / part.variance[place])
+        logs = -0.5 * (
+            x**2 / before[place] + (part.residual[place] - x) ** 2 / part.variance[place]
+        )
         mass = np.exp(logs - logs.max())
         mass /= mass.sum()
         mean[place] = mass @ x
         spread[place] = np.sqrt(mass @ (x - mean[place]) ** 2)
-    s = spread / part.expected
-    expected = part.margin * soft(1 + mean / part.expected, s, np.minimum(1.0, s * s) / 4)
+    s = spread / part.expected_joint
+    expected = part.margin * soft_positive_part(
+        1 + mean / part.expected_joint, s, np.minimum(1.0, s * s) / 4
+    )
     expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(part.posterior(weights), expected, rtol=1e-6)
+    np.testing.assert_allclose(part.compute_posterior(weights), expected, rtol=1e-6)
 
 
 def test_the_variance_of_an_interaction_is_that_of_simulated_tables():
@@ -46,7 +50,7 @@ def test_the_variance_of_an_interaction_is_that_of_simulated_tables():
     truth = 1e6 * prior[:, None] * np.array([0.5, 0.3, 0.15, 0.05])
     noise = rng.uniform(50, 150, truth.shape)
     parts = [Interaction(rng.normal(truth, noise), noise**2, prior, 1e15) for _ in range(4000)]
-    found = np.var([part.left for part in parts], axis=0)
+    found = np.var([part.residual for part in parts], axis=0)
     stated = np.mean([part.variance for part in parts], axis=0)
     np.testing.assert_allclose(found, stated, rtol=0.12)
     # known-bad twin: as if a cell had no part in the margin that is subtracted
@@ -56,7 +60,7 @@ def test_the_variance_of_an_interaction_is_that_of_simulated_tables():
 
 def test_soft_positivity_solves_its_equation_and_keeps_order():
     x, s, kappa = np.linspace(-9, 9, 400), np.full(400, 0.7), 0.5
-    z = soft(x, s, kappa)
+    z = soft_positive_part(x, s, kappa)
     np.testing.assert_allclose(z, x + kappa * s**2 / z, atol=1e-9)
     assert (z > 0).all()
     assert (np.diff(z) > 0).all()
@@ -72,7 +76,7 @@ def test_disjoint_groups_have_the_stated_sampling_variance():
         shares.append(weights @ [first.mean(), second.mean()])
     assert np.mean(shares) == pytest.approx(held.mean())
     parts = [CountEstimate(np.array([held.mean()]), np.zeros(1), 1 / m, m) for m in sizes]
-    counts, variances = counts_of(parts, 5)
+    counts, variances = pool_counts(parts, 5)
     assert counts[0] == pytest.approx(held.sum())
     assert variances[0] == pytest.approx(25 * np.var(shares))
     # known-bad twin: groups as if they were drawn independently of each other

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from discreet import Categorical, EstimationError, Numeric, Schema, Statistics, estimate
 from discreet.encoding import Cells
-from discreet.estimation.from_statistics import _expected_share, norm_cut, norm_sub
+from discreet.estimation.from_statistics import _compute_expected_shares, norm_cut, norm_sub
 from discreet.privacy import Guarantee
 from discreet.statistics import Moments, Table
 from discreet.tables.in_memory import count_arrays
@@ -55,7 +55,7 @@ SCHEMA = Schema([Categorical("a", ["x", "y", "z"], optional=False)], "c", ["no",
 
 
 def noisy(counts, variance, totals=(60.0, 40.0)):
-    cells = Cells.of(SCHEMA, "a")
+    cells = Cells.from_schema(SCHEMA, "a")
     counts = np.array(counts, float)
     return Statistics(
         SCHEMA,
@@ -136,12 +136,12 @@ def test_class_shares_under_noise_are_posterior_means():
     from scipy.stats import truncnorm
 
     for share, noise in ((0.7, 0.01), (1.3, 0.38), (0.2, 0.5), (-0.4, 0.1)):
-        found = _expected_share(np.array([share, 1 - share]), np.array([noise, noise]))
+        found = _compute_expected_shares(np.array([share, 1 - share]), np.array([noise, noise]))
         wanted = truncnorm(-share / noise, (1 - share) / noise, share, noise).mean()
         np.testing.assert_allclose(found, [wanted, 1 - wanted], atol=2e-4)
-    nothing_known = _expected_share(np.array([2.0, -3.0, 2.0]), np.full(3, 1e3))
+    nothing_known = _compute_expected_shares(np.array([2.0, -3.0, 2.0]), np.full(3, 1e3))
     np.testing.assert_allclose(nothing_known, 1 / 3, atol=1e-3)
-    exact = _expected_share(np.array([0.6, 0.3, 0.1]), np.zeros(3))
+    exact = _compute_expected_shares(np.array([0.6, 0.3, 0.1]), np.zeros(3))
     np.testing.assert_allclose(exact, [0.6, 0.3, 0.1], atol=1e-6)
 
 
@@ -149,7 +149,7 @@ def test_features_that_repeat_each_other_are_toned_down():
     names = [f"copy{i}" for i in range(30)]
     schema = Schema([Categorical(n, ["x", "y"], optional=False) for n in names], "c", ["no", "yes"])
     counts = np.array([[450.0, 150.0], [120.0, 280.0]])
-    tables = {n: Table(Cells.of(schema, n), counts, np.full((2, 2), 4.0)) for n in names}
+    tables = {n: Table(Cells.from_schema(schema, n), counts, np.full((2, 2), 4.0)) for n in names}
     totals, noise = np.array([600.0, 400.0]), np.full(2, 4.0)
 
     def log_odds(chosen):

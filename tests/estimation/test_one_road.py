@@ -19,14 +19,14 @@ from discreet import (
     SurveyNB,
     estimate,
 )
-from discreet.datasets import mortgage
+from discreet.datasets import make_mortgage
 from discreet.errors import EstimationError, FormatError
 from discreet.projection import PCA
 from discreet.scoring import Scoring
 
-PEOPLE = mortgage(1500, missing=0.05)
+PEOPLE = make_mortgage(1500, missing=0.05)
 MISSING = replace(PEOPLE.schema, missing="category")
-FEW = mortgage(400)
+FEW = make_mortgage(400)
 
 CENTRAL = [
     {"method": method, **more}

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from discreet.estimation import smoothing
-from discreet.estimation.shrinkage import shrunk
-from discreet.estimation.smoothing import smoothed
+from discreet.estimation.shrinkage import shrink_tables
+from discreet.estimation.smoothing import smooth_tables
 
 PRIOR = np.array([0.6, 0.4])
 BINS = 8
@@ -33,7 +33,9 @@ def noisy(conditional, noise, seed, people=1000, features=6):
 
 def fit(tables, people=1e9, bins=BINS):
     every = dict.fromkeys(tables, people)
-    return smoothed(tables, dict.fromkeys(tables, bins), PRIOR, every, dict.fromkeys(tables, 1.0))
+    return smooth_tables(
+        tables, dict.fromkeys(tables, bins), PRIOR, every, dict.fromkeys(tables, 1.0)
+    )
 
 
 def log_odds(conditional):
@@ -76,12 +78,12 @@ def test_neighbours_lessen_the_error_where_bins_lie_in_order(monkeypatch):
     people = dict.fromkeys(noisy(truth, 1.0, 0), 1e9)
     alone = dict.fromkeys(people, 1.0)
     plain = np.mean(
-        [error(shrunk(noisy(truth, 20.0, s), PRIOR, people, alone), truth) for s in seeds]
+        [error(shrink_tables(noisy(truth, 20.0, s), PRIOR, people, alone), truth) for s in seeds]
     )
-    monkeypatch.setattr(smoothing, "GRID", smoothing.GRID * [1, 0])
-    smoothing._roots.cache_clear()
+    monkeypatch.setattr(smoothing, "STRENGTH_GRID", smoothing.STRENGTH_GRID * [1, 0])
+    smoothing._build_prior_roots.cache_clear()
     rough = np.mean([error(fit(noisy(truth, 20.0, seed)), truth) for seed in seeds])
-    smoothing._roots.cache_clear()
+    smoothing._build_prior_roots.cache_clear()
     assert ours < 0.8 * plain
     assert ours < 0.75 * rough
 
@@ -93,7 +95,7 @@ def test_where_neighbours_differ_the_table_is_believed():
 
 
 def test_the_cell_of_missing_values_is_nobodys_neighbour():
-    root = smoothing._root(BINS + 1, BINS, 0.9)
+    root = smoothing._compute_kernel_root(BINS + 1, BINS, 0.9)
     kernel = root @ root.T
     np.testing.assert_allclose(kernel[BINS], np.eye(BINS + 1)[BINS])
     assert kernel[0, 1] > 0.8
@@ -103,18 +105,18 @@ def test_the_mode_is_the_one_a_general_optimiser_finds():
     tables = noisy(hills(), 30.0, 3, features=1)
     counts, variances = tables["x0"]
     joint, noise = counts / counts.sum(), variances / counts.sum() ** 2
-    roots = smoothing._roots(2, BINS, BINS)
-    _, modes, _ = smoothing._modes(joint[None], noise[None], np.array([1e12]), PRIOR, roots)
-    found = smoothing._probabilities(roots, modes)
+    roots = smoothing._build_prior_roots(2, BINS, BINS)
+    _, modes, _ = smoothing._find_modes(joint[None], noise[None], np.array([1e12]), PRIOR, roots)
+    found = smoothing._compute_probabilities(roots, modes)
     for grid in (0, 6, len(roots) - 1):
         root = roots[grid : grid + 1]
 
         def loss(z, root=root):
-            expected = PRIOR[:, None] * smoothing._probabilities(root, z[None, None])
-            return float(smoothing._loss(joint - expected, 1 / noise, z[None, None])[0, 0])
+            expected = PRIOR[:, None] * smoothing._compute_probabilities(root, z[None, None])
+            return float(smoothing._compute_loss(joint - expected, 1 / noise, z[None, None])[0, 0])
 
         best = minimize(loss, np.zeros(root.shape[-1]), method="BFGS", options={"gtol": 1e-6})
-        wanted = smoothing._probabilities(root, best.x[None, None])[0, 0]
+        wanted = smoothing._compute_probabilities(root, best.x[None, None])[0, 0]
         np.testing.assert_allclose(found[0, grid], wanted, atol=2e-3)
 
 
@@ -132,6 +134,6 @@ def test_any_number_of_classes(classes):
     counts = np.random.default_rng(0).poisson(20, (classes, BINS)).astype(float)
     prior = np.full(classes, 1 / classes)
     table = {"x": (counts, np.ones_like(counts))}
-    found = smoothed(table, {"x": BINS}, prior, {"x": 500.0}, {"x": 1.0})["x"]
+    found = smooth_tables(table, {"x": BINS}, prior, {"x": 500.0}, {"x": 1.0})["x"]
     assert found.shape == (classes, BINS)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)

@@ -20,13 +20,13 @@ from discreet import (
     estimate,
 )
 from discreet.cli import main
-from discreet.datasets import load, mortgage
+from discreet.datasets import load, make_mortgage
 from discreet.encoding import Cells
 from discreet.estimation import uncertainty
-from discreet.estimation.uncertainty import Drawn, steadiness
-from discreet.model import normalised
+from discreet.estimation.uncertainty import PosteriorDraws, estimate_agreement
+from discreet.model import compute_log_posterior
 from discreet.statistics import Statistics, Table
-from discreet.tables import Contents, count
+from discreet.tables import CountRequest, count
 
 PEOPLE, ROWS = 5000, 120
 
@@ -42,18 +42,18 @@ def stated_and_true(make, table, collections, draws=40):
         noisy, rows = nb.statistics_, X[PEOPLE : PEOPLE + ROWS]
         bins = {n: list(t.cells.edges[1:-1]) for n, t in noisy.tables.items() if t.cells.edges}
         frame = X[:PEOPLE].assign(**{people.schema.target: y[:PEOPLE]})
-        exact = count(frame, people.schema, Contents(bins=bins, moments=None))
+        exact = count(frame, people.schema, CountRequest(bins=bins, moments=None))
         used = [factor.name for factor in nb.model_.factors]
         exact = replace(exact, tables={name: exact.tables[name] for name in used})
         truth = estimate(exact).predict_joint_log_proba(rows).argmax(axis=1)
         decision = nb.model_.predict_joint_log_proba(rows).argmax(axis=1)
-        said.append(steadiness(noisy, rows, draws=draws, random_state=seed))
+        said.append(estimate_agreement(noisy, rows, draws=draws, random_state=seed))
         was.append(truth == decision)
     return np.concatenate(said), np.concatenate(was)
 
 
 def generated(seed):
-    return mortgage(PEOPLE + ROWS, seed)
+    return make_mortgage(PEOPLE + ROWS, seed)
 
 
 @cache
@@ -117,8 +117,8 @@ def test_evidence_that_was_shrunk_away_is_not_taken_for_absent():
 @pytest.mark.slow
 def test_draws_around_the_shrunken_estimate_are_found_out(monkeypatch):
     """The known-bad twin."""
-    monkeypatch.setattr(uncertainty, "_tables", around_the_shrunken)
-    monkeypatch.setattr(uncertainty, "FEW_ROWS", 10**9)
+    monkeypatch.setattr(uncertainty, "_draw_tables", around_the_shrunken)
+    monkeypatch.setattr(uncertainty, "MIN_SHIFT_ROWS", 10**9)
     assert too_sure(6) > 0.2
 
 
@@ -131,8 +131,8 @@ def test_draws_that_forget_the_noise_are_found_out(monkeypatch):
         counts = {one.name: PEOPLE * np.exp(one.log_probability) for one in model.factors}
         return {name: np.tile(one, (draws, 1, 1)) for name, one in counts.items()}
 
-    monkeypatch.setattr(uncertainty, "_tables", shrunken)
-    monkeypatch.setattr(uncertainty, "FEW_ROWS", 10**9)
+    monkeypatch.setattr(uncertainty, "_draw_tables", shrunken)
+    monkeypatch.setattr(uncertainty, "MIN_SHIFT_ROWS", 10**9)
     said, was = stated_and_true(MAKERS["local"], generated, 4, draws=2)
     assert said.mean() > was.mean() + 0.04
 
@@ -144,24 +144,28 @@ def test_noise_that_hides_everything_leaves_everything_open():
     )
     wide = np.full((2, 2), 1e10)
     tables = {
-        name: Table(Cells.of(schema, name), np.array([[450.0, 50.0], [50.0, 450.0]]), wide)
+        name: Table(Cells.from_schema(schema, name), np.array([[450.0, 50.0], [50.0, 450.0]]), wide)
         for name in schema.names
     }
     noisy = Statistics(schema, np.array([510.0, 490.0]), np.full(2, 4.0), tables)
     rows = pd.DataFrame(np.random.default_rng(0).choice(["a", "b"], (80, 6)), columns=schema.names)
-    assert steadiness(noisy, rows, random_state=0).mean() == pytest.approx(0.5, abs=0.06)
+    assert estimate_agreement(noisy, rows, random_state=0).mean() == pytest.approx(0.5, abs=0.06)
     narrow = {name: replace(one, variances=wide / 1e9) for name, one in tables.items()}
     clear = replace(noisy, tables=narrow)
     same = pd.DataFrame([["a"] * 6, ["b"] * 6] * 30, columns=schema.names)
-    assert steadiness(clear, same, random_state=0).min() == pytest.approx(0.98)
+    assert estimate_agreement(clear, same, random_state=0).min() == pytest.approx(0.98)
 
 
 def test_drawn_classifiers_keep_to_the_class_shares_on_average():
-    people = mortgage(3000, seed=1)
+    people = make_mortgage(3000, seed=1)
     nb = LocalNB(0.5, schema=people.schema, random_state=0).fit(people.X, people.y)
-    drawn = Drawn(nb.statistics_, 20, 0)
-    scores = drawn._scores(dict(people.X[:200].items()), slice(0, 200))
-    odds = np.exp(normalised((scores + uncertainty._shift(scores, drawn.shares)).reshape(-1, 2)))
+    drawn = PosteriorDraws(nb.statistics_, 20, 0)
+    scores = drawn._compute_scores(dict(people.X[:200].items()), slice(0, 200))
+    odds = np.exp(
+        compute_log_posterior(
+            (scores + uncertainty._fit_shift(scores, drawn.shares)).reshape(-1, 2)
+        )
+    )
     np.testing.assert_allclose(odds.reshape(200, 20, 2).mean(axis=0), drawn.shares, atol=0.02)
 
 
@@ -171,45 +175,45 @@ def test_very_large_tables_are_drawn_in_groups_of_cells(kind):
     values = list(range(400))
     feature = Categorical("x", values) if kind == "categories" else Numeric("x", 0, 400)
     schema = Schema([feature], "y", [0, 1])
-    cells = Cells.of(schema, "x", bins=400)
+    cells = Cells.from_schema(schema, "x", bins=400)
     rng = np.random.default_rng(0)
     exact = np.zeros((2, cells.size))
     exact[:, :400] = rng.poisson(20 * np.exp(np.outer([-1, 1], np.linspace(-1, 1, 400))))
     table = Table(cells, exact + rng.normal(0, 3, exact.shape), np.full(exact.shape, 9.0))
     noisy = Statistics(schema, exact.sum(axis=1), np.full(2, 9.0), {"x": table})
-    found = Drawn(noisy, 30, 0).model.factors[0].log_probability[:, :400]
+    found = PosteriorDraws(noisy, 30, 0).model.factors[0].log_probability[:, :400]
     wanted = estimate(Statistics(schema, exact.sum(axis=1), tables={"x": Table(cells, exact)}))
     wanted = wanted.factors[0].log_probability[:, :400]
     assert np.abs(found.reshape(30, 2, 400).mean(axis=0) - wanted).mean() < 0.25  # of noise: .13
 
 
 def test_exact_statistics_leave_no_doubt():
-    people = mortgage(500, seed=1)
+    people = make_mortgage(500, seed=1)
     nb = LocalNB(float("inf"), schema=people.schema, random_state=0).fit(people.X, people.y)
-    assert (steadiness(nb.statistics_, people.X) == 1).all()
+    assert (estimate_agreement(nb.statistics_, people.X) == 1).all()
 
 
 def test_densities_are_drawn_too_and_noise_without_variance_is_refused():
-    people = mortgage(3000, seed=1)
+    people = make_mortgage(3000, seed=1)
     nb = CentralNB(0.3, method="moments", schema=people.schema, random_state=0)
     found = nb.fit(people.X, people.y).statistics_
-    model = Drawn(found, 3, 0).model
+    model = PosteriorDraws(found, 3, 0).model
     assert {f.name for f in model.factors} == {f.name for f in nb.model_.factors}
     age = next(f.mean for f in model.factors if f.name == "age")
     assert len(set(age)) == 6
-    steady = steadiness(found, people.X[:200], draws=20, random_state=0)
+    steady = estimate_agreement(found, people.X[:200], draws=20, random_state=0)
     assert 0.6 < steady.mean() < 0.98
     with pytest.raises(EstimationError, match="at least 1"):
-        Drawn(found, 0)
+        PosteriorDraws(found, 0)
     cauchy = CentralNB(1.0, method="smooth", schema=people.schema, random_state=0)
     with pytest.raises(EstimationError, match="no variance"):
-        Drawn(cauchy.fit(people.X, people.y).statistics_)
+        PosteriorDraws(cauchy.fit(people.X, people.y).statistics_)
 
 
 @pytest.mark.slow
 def test_the_command_says_how_steady_each_decision_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    people = mortgage(2500, seed=1)
+    people = make_mortgage(2500, seed=1)
     people.frame[:2000].to_csv("known.csv", index=False)
     people.frame[2000:].to_csv("others.csv", index=False)
     (tmp_path / "schema.json").write_text(people.schema.to_json())
@@ -263,7 +267,7 @@ def stated_for_xor(n=20_000, flipped=0.05, seed=0):
     features = ["a", "b", "c"]
     nb = CentralNB(1.0, schema=XOR, random_state=seed).fit(people[features], people["y"])
     assert nb.statistics_.scoring.corrections > 0
-    steady = steadiness(nb.statistics_, others[features], draws=60, random_state=0)
+    steady = estimate_agreement(nb.statistics_, others[features], draws=60, random_state=0)
     return float(steady.mean()), float((nb.predict(others[features]) == others["y"]).mean())
 
 
@@ -279,7 +283,9 @@ def test_twin_corrected_decisions_compared_with_plain_ones(monkeypatch):
     """As it was: the draws are of plain Naive Bayes, which tosses a coin here."""
 
     def plain(statistics, draws, rng):
-        return uncertainty._together(statistics, uncertainty._totals(statistics, draws, rng), rng)
+        return uncertainty._build_drawn_model(
+            statistics, uncertainty._draw_totals(statistics, draws, rng), rng
+        )
 
     monkeypatch.setattr(uncertainty, "draw_corrected_models", plain)
     steady, accuracy = stated_for_xor()
@@ -298,7 +304,7 @@ def weak_xor(seed):
         nb = CentralNB(1.0, schema=XOR, random_state=draw).fit(people[features], people["y"])
         if nb.statistics_.scoring.corrections:
             decisions.append(nb.predict(rows))
-            stated.append(steadiness(nb.statistics_, rows, draws=40, random_state=0))
+            stated.append(estimate_agreement(nb.statistics_, rows, draws=40, random_state=0))
     return np.array(decisions), np.array(stated)
 
 

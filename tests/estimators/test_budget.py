@@ -57,7 +57,7 @@ from discreet.estimators.fit_history import (
     hash_rows,
     isolated_fit_history,
 )
-from discreet.estimators.private import Till
+from discreet.estimators.private import FitAccounting
 from discreet.ledger import Ledger, MemoryLedger
 from discreet.privacy import Account
 
@@ -122,9 +122,9 @@ def test_a_fit_that_pays_afterwards_is_noticed():
     class Late(CentralNB):
         """The bad twin: trains, then pays."""
 
-        def _train(self, rows, given, pay):
+        def _compute_release(self, rows, given, pay):
             asked = []
-            found = super()._train(rows, given, asked.append)
+            found = super()._compute_release(rows, given, asked.append)
             pay(asked[0])
             return found
 
@@ -152,14 +152,16 @@ def test_a_release_of_more_than_was_paid_for_is_held_back():
     class Cheap(CentralNB):
         """The bad twin: pays for half of what it promises."""
 
-        def _train(self, rows, given, pay):
-            return super()._train(rows, given, lambda promise: pay(Guarantee(promise.epsilon / 2)))
+        def _compute_release(self, rows, given, pay):
+            return super()._compute_release(
+                rows, given, lambda promise: pay(Guarantee(promise.epsilon / 2))
+            )
 
     class Free(CentralNB):
         """And one that does not pay at all."""
 
-        def _train(self, rows, given, pay):
-            return super()._train(rows, given, lambda promise: None)
+        def _compute_release(self, rows, given, pay):
+            return super()._compute_release(rows, given, lambda promise: None)
 
     for nb in (Cheap, Free):
         fitted = nb(schema=SCHEMA)
@@ -191,7 +193,7 @@ def fits_of_clones(budget: Any) -> int:
     first = CentralNB(schema=SCHEMA, budget=budget).fit(X, y)
     clone(first).fit(X, y)
     clone(clone(first)).fit(X, y)
-    return len(Ledger.of(budget).read().entries)
+    return len(Ledger.coerce(budget).read().entries)
 
 
 def test_clones_share_one_account(tmp_path):
@@ -333,15 +335,17 @@ def test_nothing_that_is_left_says_whether_rows_were_fitted_before(nb):
 
 def test_twin_an_account_of_recognised_rows_in_the_promise_is_noticed(monkeypatch):
     """As it was: the account of the process stands in the promise, in memory and in pickles."""
-    true = Till._warn_of_earlier_fits
+    true = FitAccounting._warn_of_earlier_fits
 
-    def written_down(till, spend):
-        true(till, spend)
-        if spend.fits > 1:
+    def written_down(accounting, spend):
+        true(accounting, spend)
+        if spend.fit_count > 1:
             amounts = float(spend.epsilon), float(spend.delta)
-            till.account = Account("in this process alone", spend.fits, *amounts, (math.inf, 0.0))
+            accounting.account = Account(
+                "in this process alone", spend.fit_count, *amounts, (math.inf, 0.0)
+            )
 
-    monkeypatch.setattr(Till, "_warn_of_earlier_fits", written_down)
+    monkeypatch.setattr(FitAccounting, "_warn_of_earlier_fits", written_down)
     (_, recognised), (_, unknown) = (left_behind(CentralNB, member=one) for one in (True, False))
     assert recognised != unknown
 
@@ -459,7 +463,7 @@ def test_numbers_of_numpy_are_charged_as_they_were_written():
     budget = MemoryLedger(np.float32(0.3))
     for _ in range(3):
         CentralNB(np.float32(0.1), schema=SCHEMA, budget=budget).fit(*people())
-    assert budget.read().left[0] == 0  # three times 0.1, not 0.10000000149
+    assert budget.read().remaining[0] == 0  # three times 0.1, not 0.10000000149
     assert Guarantee(np.float32(0.1), np.float64(0)).epsilon == 0.1
     with pytest.raises(PrivacyError):
         Guarantee(10**400)
@@ -477,26 +481,36 @@ def test_splits_of_one_table_are_the_same_people():
     for folds in (KFold(4), StratifiedKFold(3, shuffle=True, random_state=1)):
         seen = FitHistory()
         for number, (train, _) in enumerate(folds.split(X, y), 1):
-            assert seen.add(hashes(X.iloc[train]), Guarantee(1.0)).fits == number
+            assert seen.add(hashes(X.iloc[train]), Guarantee(1.0)).fit_count == number
     seen = FitHistory()
     first, second = hashes(X.iloc[:60]), hashes(X.iloc[60:])
-    assert seen.add(first, Guarantee(1.0)).fits == 1
-    assert seen.add(second, Guarantee(0.5, 1e-6)).fits == 1  # other people
+    assert seen.add(first, Guarantee(1.0)).fit_count == 1
+    assert seen.add(second, Guarantee(0.5, 1e-6)).fit_count == 1  # other people
     both = PrivacySpend(3, 0.5, 2.0, Fraction("3.5"), Fraction("1e-6"))
     assert seen.add(hashes(X.iloc[59:61]), Guarantee(2.0)) == both
     last = seen.add(first, Guarantee(1.0, 2e-6))
-    assert (last.fits, last.delta) == (4, Fraction("3e-6"))  # from now on one group
+    assert (last.fit_count, last.delta) == (4, Fraction("3e-6"))  # from now on one group
 
 
 def test_nothing_dearer_than_what_was_paid_is_stated():
     """In epsilon or in delta: each alone would be a promise that nobody paid for."""
-    till = object.__new__(Till)
-    till.name, till.paid, till.prepared, till.account = "CentralNB", Guarantee(1.0, 1e-6), "", None
-    till.hashes, till.budget = np.empty(0, np.uint64), MemoryLedger(1.0)
-    assert till.stated(Guarantee(0.5, 1e-6)).epsilon == 0.5
+    accounting = object.__new__(FitAccounting)
+    (
+        accounting.estimator_name,
+        accounting.paid_guarantee,
+        accounting.preparation_reason,
+        accounting.account,
+    ) = (
+        "CentralNB",
+        Guarantee(1.0, 1e-6),
+        "",
+        None,
+    )
+    accounting.row_hashes, accounting.budget = np.empty(0, np.uint64), MemoryLedger(1.0)
+    assert accounting.make_guarantee(Guarantee(0.5, 1e-6)).epsilon == 0.5
     for dearer in (Guarantee(1.5, 1e-6), Guarantee(1.0, 1e-5)):
         with pytest.raises(PrivacyError, match="more than was paid for"):
-            till.stated(dearer)
+            accounting.make_guarantee(dearer)
 
 
 @pytest.mark.parametrize("nb", PRIVATE)
@@ -505,7 +519,7 @@ def test_a_fit_that_failed_cost_nobody_anything(nb):
     X, y = people(150, seed=91)
     narrow = Schema([Numeric("size", 0, 1), Categorical("flag", [0, 1])], "class", ["no", "yes"])
     with isolated_fit_history():
-        with pytest.raises(SchemaError, match="lies outside"):
+        with pytest.raises(SchemaError, match="is outside the public bounds"):
             nb(schema=narrow).fit(X, y)
         with warnings.catch_warnings():
             warnings.simplefilter("error", PrivacyWarning)
@@ -577,7 +591,7 @@ UNREADABLE = [10**5000, Decimal("sNaN"), np.void(b"ab")]
 @pytest.mark.parametrize("nb", PRIVATE)
 def test_a_fit_that_was_paid_for_ends_whatever_a_value_is(nb, value):
     schema = Schema([Categorical("k", ["a", "b"])], "class", ["no", "yes"], unseen="other")
-    X = encoding.objects_of(["a", "b", "b", value] * 30).reshape(-1, 1)
+    X = encoding.to_object_array(["a", "b", "b", value] * 30).reshape(-1, 1)
     budget = MemoryLedger(10.0)
     fitted = nb(schema=schema, budget=budget).fit(X, ["no", "yes"] * 60)
     assert fitted.guarantee_.account is not None
@@ -586,7 +600,7 @@ def test_a_fit_that_was_paid_for_ends_whatever_a_value_is(nb, value):
 
 def test_a_value_that_is_missing_in_its_own_way_is_missing_among_numbers():
     schema = Schema([Numeric("n", 0, 9)], "class", ["no", "yes"])
-    X = encoding.objects_of([1.0, 2.0, Decimal("sNaN"), 3] * 30).reshape(-1, 1)
+    X = encoding.to_object_array([1.0, 2.0, Decimal("sNaN"), 3] * 30).reshape(-1, 1)
     budget = MemoryLedger(10.0)
     assert CentralNB(schema=schema, budget=budget).fit(X, ["no", "yes"] * 60).guarantee_.account
 
@@ -594,8 +608,8 @@ def test_a_value_that_is_missing_in_its_own_way_is_missing_among_numbers():
 def test_the_bits_of_a_value_are_its_own():
     """Whatever the other values of its column are, and whether they are equal to it."""
     values = [True, 1, "1", "true", 10**5000, 10**5001, Decimal("sNaN"), np.void(b"ab"), None, "a"]
-    whole = encoding.objects_of(values)
-    alone = [hash_rows({"x": encoding.objects_of([value])}, 1)[0] for value in values]
+    whole = encoding.to_object_array(values)
+    alone = [hash_rows({"x": encoding.to_object_array([value])}, 1)[0] for value in values]
     np.testing.assert_array_equal(hash_rows({"x": whole}, len(values)), np.unique(alone))
     assert len(set(alone)) == 7  # True and "true", 1 and "1", a signalling NaN and None
 
@@ -612,17 +626,20 @@ def test_rows_are_turned_into_bits_before_they_are_paid_for(nb, monkeypatch):
 
 def test_twin_rows_are_turned_into_bits_when_all_is_paid(monkeypatch):
     """As it was: the ledger is charged, and nothing is learnt."""
-    pay = Till.pay
+    pay = FitAccounting.charge_ledger
 
-    def pay_first(till, promise):
-        rows, till.rows = till.rows, lambda: np.zeros(0, np.uint64)
-        account = pay(till, promise)
-        till.rows = rows
+    def pay_first(accounting, promise):
+        compute_hashes = accounting.compute_hashes
+        accounting.compute_hashes = lambda: np.zeros(0, np.uint64)
+        account = pay(accounting, promise)
+        accounting.compute_hashes = compute_hashes
         return account
 
     monkeypatch.setattr(private, "hash_rows", lambda columns, count: 1 / 0)
-    monkeypatch.setattr(Till, "pay", pay_first)
-    monkeypatch.setattr(Till, "_note", lambda till, paid: till.rows())
+    monkeypatch.setattr(FitAccounting, "charge_ledger", pay_first)
+    monkeypatch.setattr(
+        FitAccounting, "_record_release", lambda accounting, paid: accounting.compute_hashes()
+    )
     budget = MemoryLedger(10.0)
     with pytest.raises(ZeroDivisionError):
         CentralNB(schema=SCHEMA, budget=budget).fit(*people())
@@ -638,8 +655,8 @@ def test_nothing_but_bits_is_kept_and_no_more_than_allowed():
     assert 100 < len(stored) <= 1000
     assert stored.dtype == np.uint64
     assert not np.isin(stored, table["x"].to_numpy().view(np.uint64)).any()  # not the numbers
-    assert seen.add(hashes(table.iloc[::2]), Guarantee(1.0)).fits == 2  # still recognised
-    assert seen.add(hashes(table.iloc[:1000] + 9), Guarantee(1.0)).fits == 1
+    assert seen.add(hashes(table.iloc[::2]), Guarantee(1.0)).fit_count == 2  # still recognised
+    assert seen.add(hashes(table.iloc[:1000] + 9), Guarantee(1.0)).fit_count == 1
     assert sum(len(group) for group, _ in seen.groups) <= 1000
 
 
@@ -686,5 +703,5 @@ def test_members_of_a_bagging_are_seeded_and_cannot_be_charged():
     assert budget.read().entries == ()
     with pytest.warns(PrivacyWarning, match="sets random_state"):
         bag = BaggingClassifier(LocalNB(20.0, schema=SCHEMA), n_estimators=2).fit(numbers, y)
-    assert not any(one.guarantee_.private for one in bag.estimators_)
+    assert not any(one.guarantee_.is_private for one in bag.estimators_)
     assert bag.score(numbers, y) > 0.5

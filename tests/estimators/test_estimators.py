@@ -266,7 +266,7 @@ def test_the_model_says_that_it_promises_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = MixedNB().fit(frame, y)
-    assert not model.guarantee_.private
+    assert not model.guarantee_.is_private
     again = NaiveBayesModel.from_json(model.model_.to_json())
     np.testing.assert_allclose(again.predict_proba(frame), model.predict_proba(frame))
     assert again.predict(frame).tolist() == model.predict(frame).tolist()
@@ -306,9 +306,16 @@ def test_priors_are_checked(prior):
 SMALL = Schema([Numeric("size", 0, 9), Categorical("flag", [0, 1])], "class", [0, 1])
 PRIVATE = [CentralNB, LocalNB, SurveyNB, FederatedNB]
 FITTED = {
-    "classes_", "class_count_", "class_prior_", "feature_names_in_", "guarantee_", "model_",
-    "n_features_in_", "schema_", "statistics_",
-}  # fmt: skip
+    "classes_",
+    "class_count_",
+    "class_prior_",
+    "feature_names_in_",
+    "guarantee_",
+    "model_",
+    "n_features_in_",
+    "schema_",
+    "statistics_",
+}
 OWN = {
     LocalNB: {"plan_", "projection_"},
     SurveyNB: {"questionnaire_"},

@@ -51,9 +51,9 @@ def test_nonsense_is_refused_by_name(nb, name):
 
 @pytest.mark.parametrize("nb", ESTIMATORS)
 def test_every_parameter_has_one_rule_and_every_rule_a_parameter(nb):
-    assert set(nb._rules) == set(nb().get_params())
-    for name, rule in nb._rules.items():  # what is written in the signature is allowed
-        rule.checked(name, inspect.signature(nb).parameters[name].default)
+    assert set(nb._param_rules) == set(nb().get_params())
+    for name, rule in nb._param_rules.items():  # what is written in the signature is allowed
+        rule.check_value(name, inspect.signature(nb).parameters[name].default)
 
 
 @pytest.mark.parametrize("nb", ESTIMATORS)
@@ -138,7 +138,7 @@ def test_the_smallest_epsilon_gives_noise_or_a_sentence(method):
             nb.fit(X, Y)
     else:
         assert nb.fit(X, Y).guarantee_.epsilon == 1e-9
-    assert CentralNB(1e-4, method=method, schema=SCHEMA).fit(X, Y).guarantee_.private
+    assert CentralNB(1e-4, method=method, schema=SCHEMA).fit(X, Y).guarantee_.is_private
 
 
 HUGE = np.array([[10**400, 0]] * 40, dtype=object)  # an old pandas takes no such column
@@ -201,16 +201,18 @@ def test_a_lazy_frame_is_collected():
 
 
 def test_numpy_scalars_are_numbers_outside_of_estimators_too():
-    from discreet.local.planning import Choices, make_plan
+    from discreet.local.planning import PlanOptions, make_plan
     from discreet.mechanisms.frequency import OUE
     from discreet.survey import Questionnaire
 
-    plan = make_plan(SCHEMA, np.float32(0.1), np.int64(1000), Choices(bins=np.int8(4)))
-    assert plan.to_json() == make_plan(SCHEMA, 0.1, 1000, Choices(bins=4)).to_json()
+    plan = make_plan(SCHEMA, np.float32(0.1), np.int64(1000), PlanOptions(bins=np.int8(4)))
+    assert plan.to_json() == make_plan(SCHEMA, 0.1, 1000, PlanOptions(bins=4)).to_json()
     assert repr(OUE(np.float32(1), np.int64(4))) == repr(OUE(1.0, 4))
     assert Numeric("x", np.float32(0), np.int64(3)) == Numeric("x", 0.0, 3.0)
-    survey = Questionnaire.of(SCHEMA, np.float32(0.5), None, "unrelated", np.int64(3))
-    assert survey.to_json() == Questionnaire.of(SCHEMA, 0.5, None, "unrelated", 3).to_json()
+    survey = Questionnaire.from_schema(SCHEMA, np.float32(0.5), None, "unrelated", np.int64(3))
+    assert (
+        survey.to_json() == Questionnaire.from_schema(SCHEMA, 0.5, None, "unrelated", 3).to_json()
+    )
 
 
 def test_a_schema_may_be_a_path_or_a_mapping(tmp_path):

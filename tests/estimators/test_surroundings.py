@@ -83,12 +83,12 @@ def test_a_transformer_that_learns_from_the_rows_voids_the_promise(transformer):
     (said,) = told(model)
     assert said.startswith(f"CentralNB: the promise is void: {name} learnt from the rows")
     promise = model[-1].guarantee_
-    assert not promise.private
+    assert not promise.is_private
     assert str(promise).startswith(f"NOT KEPT: {name} learnt from the rows before this fit")
     budget = MemoryLedger(10.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        with pytest.raises(PrivacyError, match=f"no price .{name} learnt from the rows"):
+        with pytest.raises(PrivacyError, match=f"cannot be charged .{name} learnt from the rows"):
             model.set_params(centralnb__budget=budget).fit(X, Y)
     assert budget.read().entries == ()
 
@@ -111,7 +111,7 @@ STATELESS = [
 def test_a_transformer_that_learns_nothing_costs_nothing(transformer):
     model = make_pipeline(transformer, CentralNB(schema=wide(2), budget=MemoryLedger(1.0)))
     assert told(model) == []
-    assert model[-1].guarantee_.private
+    assert model[-1].guarantee_.is_private
 
 
 def test_categories_that_were_written_down_were_not_learnt():
@@ -128,7 +128,7 @@ def test_categories_that_were_written_down_were_not_learnt():
         width = coded.fit_transform(colours).shape[1]
         model = make_pipeline(coded, CentralNB(schema=wide(width)))
         said = told(model, colours)
-        assert model[-1].guarantee_.private is not learns
+        assert model[-1].guarantee_.is_private is not learns
         assert any(type(encoder).__name__ in one for one in said) is learns
 
 
@@ -144,7 +144,7 @@ def test_a_pipeline_inside_a_search_is_seen_there_too():
         cross_val_score(model, X, Y, cv=2)
     with pytest.warns(PrivacyWarning, match="StandardScaler learnt from the rows"):
         best = GridSearchCV(model, {"centralnb__epsilon": [1.0]}, cv=2).fit(X, Y).best_estimator_
-    assert not best[-1].guarantee_.private
+    assert not best[-1].guarantee_.is_private
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_private_judge_of_other_models_promises_only_if_they_do():
     private = CentralNB(schema=wide(2), budget=MemoryLedger(9.0))
     model = StackingClassifier([("a", private)], final_estimator=judge, cv=2)
     assert told(model) == []
-    assert model.final_estimator_.guarantee_.private
+    assert model.final_estimator_.guarantee_.is_private
     model = StackingClassifier([("a", GaussianNB())], final_estimator=judge, cv=2)
     with pytest.warns(PrivacyWarning), pytest.raises(PrivacyError, match="GaussianNB learnt"):
         model.fit(X, Y)

@@ -159,7 +159,7 @@ def test_a_report_that_left_is_the_report_that_is_sent_again(tmp_path):
     deaths, sent = 0, ""
     for _, acknowledged, status in every_death(answer):
         deaths += status == 9
-        kept = FolderStore(store).reports(PLAN.digest)
+        kept = FolderStore(store).load_reports(PLAN.digest)
         assert len(kept) <= 1
         if kept:
             sent = sent or kept[0].report
@@ -167,7 +167,7 @@ def test_a_report_that_left_is_the_report_that_is_sent_again(tmp_path):
         if acknowledged:
             assert acknowledged == sent
     assert deaths >= 6
-    assert FolderStore(store).charges() == {PLAN.digest: 1.0}
+    assert FolderStore(store).read_charges() == {PLAN.digest: 1.0}
     assert Report.from_json(sent) == Respondent(PLAN, FolderStore(store)).report(RECORD)
 
 
@@ -209,7 +209,7 @@ def test_a_full_disk_sends_no_report_that_was_not_kept(tmp_path, request):
     request.getfixturevalue("full_disk")
     with pytest.raises(DiscreetError, match="cannot be written"):
         Respondent(PLAN, FolderStore(tmp_path / "device")).report(RECORD)
-    assert FolderStore(tmp_path / "device").reports(PLAN.digest) == []
+    assert FolderStore(tmp_path / "device").load_reports(PLAN.digest) == []
 
 
 @pytest.mark.parametrize("days", [-20_000, 0, 20_000])
@@ -222,7 +222,7 @@ def test_a_clock_that_jumps_changes_no_sum(tmp_path, monkeypatch, days):
     ledger = Ledger.create(tmp_path / "ledger.json", 1.0)
     ledger.charge(Guarantee(0.5), "first")
     monkeypatch.setattr(ledger_module, "datetime", Jumping)
-    assert float(ledger.charge(Guarantee(0.25), "second").left[0]) == 0.25
+    assert float(ledger.charge(Guarantee(0.25), "second").remaining[0]) == 0.25
     assert [one.what for one in ledger.read().entries] == ["first", "second"]
     with pytest.raises(PrivacyError, match="are left"):
         ledger.charge(Guarantee(0.5), "third")

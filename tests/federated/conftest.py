@@ -9,13 +9,13 @@ import pytest
 
 @pytest.fixture(scope="session")
 def small_key() -> Any:
-    from discreet.federated.crypto.paillier import generate
+    from discreet.federated.crypto.paillier import generate_key
 
-    return generate(1024, allow_small=True)
+    return generate_key(1024, allow_small=True)
 
 
 @pytest.fixture(scope="session")
 def real_key() -> Any:
-    from discreet.federated.crypto.paillier import generate
+    from discreet.federated.crypto.paillier import generate_key
 
-    return generate(2048)
+    return generate_key(2048)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rounds import (
+from round_fixtures import (
     NAMES,
     PARTIES,
     SCHEMA,
@@ -24,9 +24,9 @@ from rounds import (
 from discreet import Categorical, Schema
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
-from discreet.federated.counters import wanted_of
-from discreet.federated.crypto.masks import pair_key
-from discreet.federated.crypto.sealing import content_length, sealed, unsealed
+from discreet.federated.counters import make_feature_requests
+from discreet.federated.crypto.masks import derive_pair_key
+from discreet.federated.crypto.sealing import compute_content_length, seal_bytes, unseal_bytes
 from discreet.federated.messages import Message
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
@@ -35,7 +35,7 @@ from discreet.federated.release import Release
 
 def submission(manifest, name="hospital-a", exact=None):
     exact = np.zeros(manifest.layout.size, dtype=np.int64) if exact is None else exact
-    return horizontal.Provider(PARTIES[name], manifest).submit(exact)
+    return horizontal.HorizontalProvider(PARTIES[name], manifest).make_submission(exact)
 
 
 def forged(manifest, payload, name="hospital-a", kind="submission", to="collector", own=None):
@@ -89,7 +89,7 @@ def abuses(manifest, key):
     yield "too short", forged(manifest, payload[:-8]).to_bytes(), "wrong-length"
     yield "too long", forged(manifest, payload + bytes(8)).to_bytes(), "wrong-length"
     if n is not None:
-        width = key.public.width
+        width = key.public.ciphertext_bytes
 
         def with_first(number):
             return forged(manifest, number.to_bytes(width, "big") + payload[width:]).to_bytes()
@@ -107,7 +107,7 @@ def test_every_abuse_is_refused_with_its_reason_and_the_honest_round_completes(
     key = small_key if aggregation == "paillier" else None
     manifest = horizontal_manifest(key, epsilon=math.inf)
     exact = counted(manifest)
-    collector = horizontal.Collector(PARTIES["collector"], manifest, key)
+    collector = horizontal.HorizontalCollector(PARTIES["collector"], manifest, key)
     collector.receive(submission(manifest, "hospital-b", exact[1]))
     seen = 0
     for what, data, reason in abuses(manifest, key):
@@ -117,7 +117,7 @@ def test_every_abuse_is_refused_with_its_reason_and_the_honest_round_completes(
         assert len(str(refusal.value)) > len(reason) + 10
         seen += 1
     assert seen == (30 if key else 26)
-    assert collector.missing == ("hospital-a", "hospital-c")
+    assert collector.missing_senders == ("hospital-a", "hospital-c")
     first = submission(manifest, "hospital-c", exact[2])
     collector.receive(first)  # in whatever order
     with pytest.raises(ProtocolError, match="replayed"):
@@ -125,8 +125,8 @@ def test_every_abuse_is_refused_with_its_reason_and_the_honest_round_completes(
     with pytest.raises(ProtocolError, match="duplicate"):
         collector.receive(forged(manifest, first.payload[::-1], "hospital-c"))
     collector.receive(submission(manifest, "hospital-a", exact[0]))
-    receiver = horizontal.Receiver(PARTIES["receiver"], manifest, key)
-    result = collector.result()
+    receiver = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest, key)
+    result = collector.make_result()
     for bad in (
         first,
         forged(manifest, result.payload, "hospital-a", "total", "receiver"),
@@ -145,30 +145,30 @@ def test_nobody_plays_a_part_that_is_not_theirs(small_key):
     flat, upright = horizontal_manifest(small_key), vertical_manifest(small_key)
     stranger = Identity.generate("hospital-a")
     for make in (
-        lambda: horizontal.Provider(stranger, flat),
-        lambda: horizontal.Provider(PARTIES["collector"], flat),
-        lambda: horizontal.Collector(PARTIES["receiver"], flat),
-        lambda: horizontal.Receiver(PARTIES["collector"], flat, small_key),
-        lambda: vertical.Provider(PARTIES["labels"], upright),
+        lambda: horizontal.HorizontalProvider(stranger, flat),
+        lambda: horizontal.HorizontalProvider(PARTIES["collector"], flat),
+        lambda: horizontal.HorizontalCollector(PARTIES["receiver"], flat),
+        lambda: horizontal.HorizontalReceiver(PARTIES["collector"], flat, small_key),
+        lambda: vertical.VerticalProvider(PARTIES["labels"], upright),
         lambda: vertical.LabelProvider(PARTIES["hospital-a"], upright, small_key),
     ):
         with pytest.raises(ProtocolError, match="is not the"):
             make()
     with pytest.raises(ProtocolError, match="vertical round"):
-        horizontal.Collector(PARTIES["collector"], upright)
+        horizontal.HorizontalCollector(PARTIES["collector"], upright)
     with pytest.raises(ProtocolError, match="horizontal round"):
-        vertical.Collector(PARTIES["collector"], flat)
+        vertical.VerticalCollector(PARTIES["collector"], flat)
     with pytest.raises(ProtocolError, match="Paillier key of this round"):
-        horizontal.Receiver(PARTIES["receiver"], flat)
+        horizontal.HorizontalReceiver(PARTIES["receiver"], flat)
 
 
 def test_nobody_takes_part_in_what_others_have_not_signed(small_key):
     flat = replace(horizontal_manifest(), signatures={})
     upright = replace(vertical_manifest(small_key), signatures={})
     for make in (
-        lambda: horizontal.Provider(PARTIES["hospital-a"], flat),
-        lambda: horizontal.Collector(PARTIES["collector"], flat),
-        lambda: vertical.Provider(PARTIES["hospital-a"], upright),
+        lambda: horizontal.HorizontalProvider(PARTIES["hospital-a"], flat),
+        lambda: horizontal.HorizontalCollector(PARTIES["collector"], flat),
+        lambda: vertical.VerticalProvider(PARTIES["hospital-a"], upright),
         lambda: vertical.LabelProvider(PARTIES["labels"], upright, small_key),
     ):
         with pytest.raises(ProtocolError, match="lacks signatures"):
@@ -180,13 +180,13 @@ def test_a_total_without_one_provider_does_not_open_as_counts(small_key):
     manifest = horizontal_manifest(small_key)
     exact = counted(manifest)
     said = [submission(manifest, n, own) for n, own in zip(NAMES[:2], exact[:2], strict=True)]
-    key, width = small_key.public, small_key.public.width
+    key, width = small_key.public, small_key.public.ciphertext_bytes
     count = len(said[0].payload) // width
     columns = zip(*(key.from_bytes(one.payload, count) for one in said), strict=True)
     total = key.to_bytes([key.add(column) for column in columns])
-    receiver = horizontal.Receiver(PARTIES["receiver"], manifest, small_key)
-    seal = pair_key(PARTIES["collector"], manifest.receiver, manifest.hash, "total")
-    wrong = forged(manifest, sealed(seal, total), "collector", "total", "receiver")
+    receiver = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest, small_key)
+    seal = derive_pair_key(PARTIES["collector"], manifest.receiver, manifest.hash, "total")
+    wrong = forged(manifest, seal_bytes(seal, total), "collector", "total", "receiver")
     with pytest.raises(ProtocolError, match="left the round"):
         receiver.receive(wrong)
 
@@ -196,62 +196,68 @@ def test_vertical_refusals(small_key):
     ids = [f"person {i}" for i in range(40)]
     manifest = vertical_manifest(small_key, epsilon=math.inf)
     label = vertical.LabelProvider(PARTIES["labels"], manifest, small_key)
-    provider = vertical.Provider(PARTIES["hospital-a"], manifest)
+    provider = vertical.VerticalProvider(PARTIES["hospital-a"], manifest)
     with pytest.raises(ProtocolError, match="waiting for 1 of 1: labels"):
-        provider.tables(columns, ids)
+        provider.make_tables(columns, ids)
     with pytest.raises(ProtocolError, match="wrong-rows"):
-        label.labels(codes[:-1], ids)
+        label.make_all_labels(codes[:-1], ids)
     early = forged(
-        manifest, bytes(small_key.public.width * 1 + 32), "hospital-b", "tables", "labels"
+        manifest,
+        bytes(small_key.public.ciphertext_bytes * 1 + 32),
+        "hospital-b",
+        "tables",
+        "labels",
     )
-    with pytest.raises(ProtocolError, match="deals nothing"):
-        vertical.Collector(PARTIES["collector"], manifest).correction()
+    with pytest.raises(ProtocolError, match="this round needs no correction from the collector"):
+        vertical.VerticalCollector(PARTIES["collector"], manifest).make_correction()
     with pytest.raises(ProtocolError, match="wrong-kind"):
         label.receive(forged(manifest, b"", "collector", "correction", "labels"))
     with pytest.raises(ProtocolError, match="out-of-order"):
         label.receive(early)
-    mine, other = label.labels(codes, ids)
-    assert label.labels(codes[::-1], ids)[0] is mine
+    mine, other = label.make_all_labels(codes, ids)
+    assert label.make_all_labels(codes[::-1], ids)[0] is mine
     with pytest.raises(ProtocolError, match="wrong-recipient"):
         provider.receive(other)
-    zero = bytes(small_key.public.width) + mine.payload[small_key.public.width :]
+    zero = (
+        bytes(small_key.public.ciphertext_bytes) + mine.payload[small_key.public.ciphertext_bytes :]
+    )
     with pytest.raises(ProtocolError, match="out-of-range"):
         provider.receive(forged(manifest, zero, "labels", "labels", "hospital-a"))
     provider.receive(mine)
     with pytest.raises(ProtocolError, match="replayed"):
         provider.receive(mine)
     with pytest.raises(ProtocolError, match="another order"):
-        provider.tables(columns, ids[::-1])
+        provider.make_tables(columns, ids[::-1])
     with pytest.raises(ProtocolError, match="39 ids"):
-        provider.tables(columns, ids[:-1])
+        provider.make_tables(columns, ids[:-1])
     with pytest.raises(ProtocolError, match="39 rows"):
-        provider.tables({name: column[:-1] for name, column in columns.items()}, ids)
-    tables = provider.tables(columns, ids)
+        provider.make_tables({name: column[:-1] for name, column in columns.items()}, ids)
+    tables = provider.make_tables(columns, ids)
     label.receive(tables)
-    swapped = vertical.Provider(PARTIES["hospital-b"], manifest)
+    swapped = vertical.VerticalProvider(PARTIES["hospital-b"], manifest)
     swapped.receive(other)
-    bad = swapped.tables(columns, ids)
+    bad = swapped.make_tables(columns, ids)
     cut = forged(manifest, bad.payload[:-32] + bytes(32), "hospital-b", "tables", "labels")
     with pytest.raises(ProtocolError, match="wrong-rows"):
         label.receive(cut)
     with pytest.raises(ProtocolError, match="waiting for 1 of 2: hospital-b"):
-        label.shares()
+        label.make_shares()
     label.receive(bad)
-    collector = vertical.Collector(PARTIES["collector"], manifest)
-    shares = label.shares()
-    assert label.shares() is shares
-    key = pair_key(PARTIES["labels"], PARTIES["collector"].card, manifest.hash, "shares")
-    high = sealed(key, b"\xff" * content_length(len(shares.payload)))
+    collector = vertical.VerticalCollector(PARTIES["collector"], manifest)
+    shares = label.make_shares()
+    assert label.make_shares() is shares
+    key = derive_pair_key(PARTIES["labels"], PARTIES["collector"].card, manifest.hash, "shares")
+    high = seal_bytes(key, b"\xff" * compute_content_length(len(shares.payload)))
     with pytest.raises(ProtocolError, match="out-of-range"):
         collector.receive(forged(manifest, high, "labels", "shares", "collector"))
     with pytest.raises(ProtocolError, match="does not open"):
         collector.receive(forged(manifest, shares.payload[::-1], "labels", "shares", "collector"))
     with pytest.raises(ProtocolError, match="waiting for 1 of 1"):
-        collector.result()
+        collector.make_result()
     collector.receive(shares)
-    receiver = vertical.Receiver(PARTIES["receiver"], manifest)
-    found = receiver.receive(collector.result()).statistics
-    assert np.array_equal(vector_of(manifest, found), manifest.layout.vector(columns, codes))
+    receiver = vertical.VerticalReceiver(PARTIES["receiver"], manifest)
+    found = receiver.receive(collector.make_result()).statistics
+    assert np.array_equal(vector_of(manifest, found), manifest.layout.count_rows(columns, codes))
 
 
 def test_vertical_refusals_with_masks():
@@ -259,14 +265,14 @@ def test_vertical_refusals_with_masks():
     ids = [f"person {i}" for i in range(40)]
     manifest = vertical_manifest(epsilon=math.inf)
     label = vertical.LabelProvider(PARTIES["labels"], manifest)
-    collector = vertical.Collector(PARTIES["collector"], manifest)
-    providers = [vertical.Provider(PARTIES[name], manifest) for name in NAMES[:2]]
+    collector = vertical.VerticalCollector(PARTIES["collector"], manifest)
+    providers = [vertical.VerticalProvider(PARTIES[name], manifest) for name in NAMES[:2]]
     with pytest.raises(ProtocolError, match="waiting for 1 of 1: labels"):
-        providers[0].tables(columns, ids)
+        providers[0].make_tables(columns, ids)
     with pytest.raises(ProtocolError, match="wrong-rows"):
-        label.labels(codes[:-1], ids)
-    said = label.labels(codes, ids)
-    assert label.labels(codes[::-1], ids)[0] is said[0]
+        label.make_all_labels(codes[:-1], ids)
+    said = label.make_all_labels(codes, ids)
+    assert label.make_all_labels(codes[::-1], ids)[0] is said[0]
 
     def refused(party, message, name, kind, to):
         """Cut, too long, changed, meant for another, half of it: nothing of it is kept."""
@@ -292,43 +298,43 @@ def test_vertical_refusals_with_masks():
     with pytest.raises(ProtocolError, match="does not open"):  # sealed for the other provider
         providers[0].receive(forged(manifest, said[1].payload, "labels", "labels", NAMES[0]))
     for provider, message in zip(providers, said, strict=True):
-        refused(provider, message, "labels", "labels", provider.own.name)
+        refused(provider, message, "labels", "labels", provider.identity.name)
     with pytest.raises(ProtocolError, match="another order"):
-        providers[0].tables(columns, ids[::-1])
+        providers[0].make_tables(columns, ids[::-1])
     with pytest.raises(ProtocolError, match="39 rows"):
-        providers[0].tables({name: column[:-1] for name, column in columns.items()}, ids)
+        providers[0].make_tables({name: column[:-1] for name, column in columns.items()}, ids)
     early = vertical.LabelProvider(PARTIES["labels"], manifest)
     with pytest.raises(ProtocolError, match="out-of-order"):
-        early.receive(providers[0].tables(columns, ids))
+        early.receive(providers[0].make_tables(columns, ids))
     for provider in providers:
-        tables = provider.tables(columns, ids)
-        assert provider.tables(columns, ids) is tables
+        tables = provider.make_tables(columns, ids)
+        assert provider.make_tables(columns, ids) is tables
         wrong = tables.payload[:-32] + bytes(32)
         with pytest.raises(ProtocolError, match="another order"):
-            label.receive(forged(manifest, wrong, provider.own.name, "tables", "labels"))
+            label.receive(forged(manifest, wrong, provider.identity.name, "tables", "labels"))
         echoed = tables.payload[:-32] + said[providers.index(provider)].payload[-32:]
         with pytest.raises(ProtocolError, match="another order"):  # the label provider's own proof
-            label.receive(forged(manifest, echoed, provider.own.name, "tables", "labels"))
-        refused(label, tables, provider.own.name, "tables", "labels")
+            label.receive(forged(manifest, echoed, provider.identity.name, "tables", "labels"))
+        refused(label, tables, provider.identity.name, "tables", "labels")
     with pytest.raises(ProtocolError, match="waiting for 1 of 3: collector"):
-        label.shares()
-    dealt = collector.correction()
-    assert collector.correction() is dealt
-    again = vertical.Collector(PARTIES["collector"], manifest).correction()
-    key = pair_key(PARTIES["labels"], manifest.collector, manifest.hash, "correction")
+        label.make_shares()
+    dealt = collector.make_correction()
+    assert collector.make_correction() is dealt
+    again = vertical.VerticalCollector(PARTIES["collector"], manifest).make_correction()
+    key = derive_pair_key(PARTIES["labels"], manifest.collector, manifest.hash, "correction")
     # a restarted collector says the same
-    assert unsealed(key, again.payload) == unsealed(key, dealt.payload)
+    assert unseal_bytes(key, again.payload) == unseal_bytes(key, dealt.payload)
     with pytest.raises(ProtocolError, match="wrong-kind"):
         label.receive(forged(manifest, dealt.payload, NAMES[0], "correction", "labels"))
     refused(label, dealt, "collector", "correction", "labels")
-    shares = label.shares()
-    assert label.shares() is shares
+    shares = label.make_shares()
+    assert label.make_shares() is shares
     with pytest.raises(ProtocolError, match="waiting for 1 of 1"):
-        collector.result()
+        collector.make_result()
     refused(collector, shares, "labels", "shares", "collector")
-    receiver = vertical.Receiver(PARTIES["receiver"], manifest)
-    found = receiver.receive(collector.result()).statistics
-    assert np.array_equal(vector_of(manifest, found), manifest.layout.vector(columns, codes))
+    receiver = vertical.VerticalReceiver(PARTIES["receiver"], manifest)
+    found = receiver.receive(collector.make_result()).statistics
+    assert np.array_equal(vector_of(manifest, found), manifest.layout.count_rows(columns, codes))
 
 
 def test_a_label_provider_needs_its_key_only_with_paillier(small_key):
@@ -342,20 +348,26 @@ def test_a_label_provider_needs_its_key_only_with_paillier(small_key):
 def test_a_model_that_does_not_follow_from_the_round_is_refused(partition, lie):
     """A receiver would otherwise publish the collector's words under the promise of all."""
     make = horizontal_manifest if partition == "horizontal" else vertical_manifest
-    kind = horizontal if partition == "horizontal" else vertical
+    vertical_receiver, horizontal_receiver = (
+        vertical.VerticalReceiver,
+        horizontal.HorizontalReceiver,
+    )
+    receiver_class = horizontal_receiver if partition == "horizontal" else vertical_receiver
     manifest = make(mode="probabilities", moments=())
-    true = Release.of(manifest, np.ones(manifest.layout.size, dtype=np.int64))
-    lies = {"promise": true.promising(replace(true.model.guarantee, epsilon=0.1))}
+    true = Release.from_totals(manifest, np.ones(manifest.layout.size, dtype=np.int64))
+    lies = {"promise": true.with_guarantee(replace(true.model.guarantee, epsilon=0.1))}
     lies["feature"] = replace(true, inconsistent=("\x1b[2J",))
     other = Schema([Categorical("colour", ["red", "blue"])], "class", ["no", "yes"])
-    elsewhere = replace(horizontal_manifest(moments=()), schema=other, wanted=wanted_of(other))
-    found = Release.of(elsewhere, np.ones(elsewhere.layout.size, dtype=np.int64))
-    lies["schema"] = found.promising(true.model.guarantee)
-    key = pair_key(PARTIES["collector"], manifest.receiver, manifest.hash, "model")
+    elsewhere = replace(
+        horizontal_manifest(moments=()), schema=other, requests=make_feature_requests(other)
+    )
+    found = Release.from_totals(elsewhere, np.ones(elsewhere.layout.size, dtype=np.int64))
+    lies["schema"] = found.with_guarantee(true.model.guarantee)
+    key = derive_pair_key(PARTIES["collector"], manifest.receiver, manifest.hash, "model")
     for release, refused in ((lies[lie], True), (true, False)):
-        body = sealed(key, release.to_probabilities())
+        body = seal_bytes(key, release.to_probabilities())
         message = Message.create(PARTIES["collector"], manifest, "model", "receiver", body)
-        receiver = kind.Receiver(PARTIES["receiver"], manifest)
+        receiver = receiver_class(PARTIES["receiver"], manifest)
         if refused:
             with pytest.raises(ProtocolError, match=r"wrong-manifest|malformed"):
                 receiver.receive(message)
@@ -365,6 +377,6 @@ def test_a_model_that_does_not_follow_from_the_round_is_refused(partition, lie):
 
 def test_a_sealed_model_for_others_does_not_open():
     manifest = horizontal_manifest(mode="probabilities")
-    receiver = horizontal.Receiver(PARTIES["receiver"], manifest)
+    receiver = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest)
     with pytest.raises(ProtocolError, match="does not open"):
         receiver.receive(forged(manifest, b"x" * 100, "collector", "model", "receiver"))

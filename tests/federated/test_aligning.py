@@ -23,22 +23,22 @@ pytest.importorskip("uvicorn")
 import pyarrow as pa
 import pyarrow.parquet
 from click.testing import CliRunner
-from rings import OWNERS, invitation
-from rounds import PARTIES, table, vector_of, vertical_manifest, vertical_round
+from ring_helpers import OWNERS, invitation
+from round_fixtures import PARTIES, table, vector_of, vertical_manifest, vertical_round
 from test_collector import Served
 
 from discreet.cli import main
 from discreet.cli.federated import align as federated_align
-from discreet.cli.federated.processes import free_port
+from discreet.cli.federated.processes import find_free_port
 from discreet.errors import SchemaError
 from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.alignment import Owner
-from discreet.federated.alignment.program import align
-from discreet.federated.alignment.service import Matching
+from discreet.federated.alignment.program import run_owner
+from discreet.federated.alignment.service import AlignmentSession
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import Line
-from discreet.federated.service.provider import aligned
+from discreet.federated.service.connection import CollectorClient
+from discreet.federated.service.provider import load_aligned_columns
 
 NAMES = OWNERS[:3]
 LISTS = {
@@ -58,16 +58,16 @@ class KilledError(Exception):
     """What stands for being killed."""
 
 
-class Fragile(Line):
+class Fragile(CollectorClient):
     """A line that breaks after so many messages."""
 
     left = 10**9
 
-    def send(self, message):
+    def send_message(self, message):
         if self.left == 0:
             raise KilledError
         self.left -= 1
-        super().send(message)
+        super().send_message(message)
 
 
 def take_part(url, name, agreed, state, ids, breaks=()):
@@ -76,7 +76,7 @@ def take_part(url, name, agreed, state, ids, breaks=()):
         with Fragile(url, PARTIES[name], agreed) as line:
             line.left = left
             try:
-                rows = align(line, ids, state, lambda rows: None)
+                rows = run_owner(line, ids, state, lambda rows: None)
             except KilledError:
                 continue
             return [ids[row] for row in rows]
@@ -86,7 +86,7 @@ def take_part(url, name, agreed, state, ids, breaks=()):
 @pytest.mark.slow
 def test_owners_and_collector_survive_being_killed(tmp_path):
     agreed = invitation(signed=False, deadline=soon(60))
-    running = Matching(PARTIES["collector"], agreed, tmp_path / "collector")
+    running = AlignmentSession(PARTIES["collector"], agreed, tmp_path / "collector")
     told = {}
 
     def act(name):
@@ -101,60 +101,64 @@ def test_owners_and_collector_survive_being_killed(tmp_path):
             thread.join(60)
     assert told["labels"] == told["hospital-a"] == told["hospital-b"]
     assert sorted(told["labels"]) == COMMON
-    assert running.finished
-    assert "finished" in running.waiting()
-    again = Matching(PARTIES["collector"], agreed, tmp_path / "collector")
+    assert running.is_result_confirmed
+    assert "finished" in running.format_status_line()
+    again = AlignmentSession(PARTIES["collector"], agreed, tmp_path / "collector")
     assert again.answers == running.answers
-    assert again.finished
-    assert running.everyone_knows
-    assert not again.everyone_knows  # an answer to the last word may have been lost
+    assert again.is_result_confirmed
+    assert running.is_known_to_all
+    assert not again.is_known_to_all  # an answer to the last word may have been lost
     for name in NAMES:
-        again.status(name, heard=True)
-    assert again.everyone_knows
+        again.get_status(name, has_heard=True)
+    assert again.is_known_to_all
     kept = next((tmp_path / "hospital-a").iterdir())
     assert not (kept / "secret").exists()
 
 
 def test_another_table_under_the_same_invitation_is_refused(tmp_path):
     agreed = invitation(2, signed=False)
-    running = Matching(PARTIES["collector"], agreed, tmp_path / "collector")
-    running.sign("hospital-a", agreed.signed_by(PARTIES["hospital-a"]).signatures["hospital-a"])
+    running = AlignmentSession(PARTIES["collector"], agreed, tmp_path / "collector")
+    running.accept_signature(
+        "hospital-a", agreed.with_signatures(PARTIES["hospital-a"]).signatures["hospital-a"]
+    )
     with Served(running) as url, Fragile(url, PARTIES["labels"], agreed) as line:
         line.left = 0
         with pytest.raises(KilledError):
-            align(line, ["a", "b"], tmp_path / "labels", lambda rows: None)
+            run_owner(line, ["a", "b"], tmp_path / "labels", lambda rows: None)
         with pytest.raises(KilledError):  # in another order it is the same table
-            align(line, ["b", "a"], tmp_path / "labels", lambda rows: None)
+            run_owner(line, ["b", "a"], tmp_path / "labels", lambda rows: None)
         with pytest.raises(SchemaError, match="not those that this alignment was begun with"):
-            align(line, ["a", "c"], tmp_path / "labels", lambda rows: None)
+            run_owner(line, ["a", "c"], tmp_path / "labels", lambda rows: None)
 
 
 def test_the_missing_owner_is_named_and_nothing_is_taken_after_the_deadline(tmp_path):
     agreed = invitation(signed=False, deadline=soon(40))
-    running = Matching(PARTIES["collector"], agreed, tmp_path / "one")
-    signed = agreed.signed_by(*(PARTIES[name] for name in agreed.parties)).signatures
+    running = AlignmentSession(PARTIES["collector"], agreed, tmp_path / "one")
+    signed = agreed.with_signatures(*(PARTIES[name] for name in agreed.parties)).signatures
     for name in NAMES[:2]:
-        running.sign(name, signed[name])
-    assert running.waiting().startswith("waiting for 1 of 4: hospital-b to sign, ")
+        running.accept_signature(name, signed[name])
+    assert running.format_status_line().startswith("waiting for 1 of 4: hospital-b to sign, ")
     with pytest.raises(ProtocolError, match="lacks signatures"):
-        running.post(Message.create(PARTIES["labels"], agreed, "list-0", "hospital-a", b""))
-    running.sign(NAMES[2], signed[NAMES[2]])
-    assert running.status()["state"] == "collecting"
-    assert running.missing() == tuple(NAMES)
-    whole = running.manifest
+        running.store_message(
+            Message.create(PARTIES["labels"], agreed, "list-0", "hospital-a", b"")
+        )
+    running.accept_signature(NAMES[2], signed[NAMES[2]])
+    assert running.get_status()["state"] == "collecting"
+    assert running.list_missing_parties() == tuple(NAMES)
+    whole = running.agreement
     for place in (0, 2):  # everything that can be done without hospital-a
         own = Owner(PARTIES[NAMES[place]], whole, LISTS[NAMES[place]])
-        running.post(own.own_list())
-        for message in running.messages(own.own.name):
-            running.post(own.pass_on(message))
-    assert running.waiting().startswith("waiting for 2 of 3: labels, hospital-a, ")
+        running.store_message(own.make_own_list())
+        for message in running.list_messages(own.identity.name):
+            running.store_message(own.blind_and_forward(message))
+    assert running.format_status_line().startswith("waiting for 2 of 3: labels, hospital-a, ")
     labels = Owner(PARTIES["labels"], whole, LISTS["labels"])
-    running.post(labels.pass_on(running.messages("labels")[0]))
-    assert running.waiting().startswith("waiting for 1 of 3: hospital-a, ")
+    running.store_message(labels.blind_and_forward(running.list_messages("labels")[0]))
+    assert running.format_status_line().startswith("waiting for 1 of 3: hospital-a, ")
     late = invitation(signed=False, deadline=soon(-1))
-    running = Matching(PARTIES["collector"], late, tmp_path / "two")
+    running = AlignmentSession(PARTIES["collector"], late, tmp_path / "two")
     with pytest.raises(ProtocolError, match="abandoned"):
-        running.sign("labels", signed["labels"])
+        running.accept_signature("labels", signed["labels"])
 
 
 # ---------------------------------------------------------------- processes
@@ -229,7 +233,7 @@ def test_three_processes_align_their_tables_and_a_vertical_round_accepts_them(
     tmp_path, processes, small_key
 ):
     columns, codes, held = tables(tmp_path)
-    port = free_port()
+    port = find_free_port()
     cards = [part for name in NAMES for part in ("--owner", f"{name}.card.json")]
     invite = ("invite", *cards, "--collector", "collector.card.json", "--deadline", PATIENCE)
     invited(tmp_path, *invite, "--pad-to", 80, "-o", "invitation.json")
@@ -266,7 +270,7 @@ def test_three_processes_align_their_tables_and_a_vertical_round_accepts_them(
     for name in NAMES:
         kind = ".parquet" if name == "hospital-b" else ".csv"
         path = tmp_path / f"{name}.aligned{kind}"
-        own, ids[name] = aligned(path, tuple(held[name]), "id")
+        own, ids[name] = load_aligned_columns(path, tuple(held[name]), "id")
         found |= own
     assert [list(ids[name]) for name in NAMES] == 3 * [COMMON]
     manifest = vertical_manifest(small_key, epsilon=math.inf, rows=len(COMMON), moments=())
@@ -274,7 +278,7 @@ def test_three_processes_align_their_tables_and_a_vertical_round_accepts_them(
     release, _ = vertical_round(manifest, found, labels, small_key, ids=COMMON)
     rows = [int(one[1:]) for one in COMMON]
     whole = {name: columns[name][rows] for name in ("colour", "size", "age")}
-    exact = manifest.layout.vector(whole, codes[rows])
+    exact = manifest.layout.count_rows(whole, codes[rows])
     assert np.array_equal(vector_of(manifest, release.statistics), exact)
 
 
@@ -282,7 +286,7 @@ def test_three_processes_align_their_tables_and_a_vertical_round_accepts_them(
 def test_no_common_row_is_one_sentence_and_no_file(tmp_path):
     agreed = invitation(2, signed=False, deadline=soon(30))
     (tmp_path / "i.json").write_text(agreed.to_json())
-    running, said = Matching(PARTIES["collector"], agreed, tmp_path / "kept"), []
+    running, said = AlignmentSession(PARTIES["collector"], agreed, tmp_path / "kept"), []
 
     def act(name, one):
         write_rows(tmp_path / f"{name}.csv", {"id": [one], "x": [1]})
@@ -312,12 +316,12 @@ def test_no_common_row_is_one_sentence_and_no_file(tmp_path):
     assert len(said) == 2
     assert all("none of the 1 ids is common to all 2 owners" in one for one in said)
     assert not list(tmp_path.glob("*.out.csv"))
-    assert running.finished
+    assert running.is_result_confirmed
 
 
 def test_only_the_collector_collects(tmp_path):
     with pytest.raises(ProtocolError, match="labels is not the collector"):
-        Matching(PARTIES["labels"], invitation(signed=False), tmp_path)
+        AlignmentSession(PARTIES["labels"], invitation(signed=False), tmp_path)
 
 
 def test_the_command_says_what_is_wrong(tmp_path):

@@ -11,44 +11,44 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from rounds import PARTIES, horizontal_manifest
+from round_fixtures import PARTIES, horizontal_manifest
 from test_collector import Served, certificate, frame, soon, unsigned
 
-from discreet.federated.messages import CHUNK, RAW
+from discreet.federated.messages import CHUNK_BYTES, RAW_MEDIA_TYPE
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service import connection as connections
-from discreet.federated.service.connection import Connection, Nobody
-from discreet.federated.service.provider import Holding, provide
-from discreet.federated.service.server import Round
+from discreet.federated.service.connection import NullListener, RoundClient
+from discreet.federated.service.provider import ProviderInput, run_provider
+from discreet.federated.service.server import RoundSession
 
 
 def refusal(url, manifest, **how):
     with (
-        Connection(url, PARTIES["hospital-a"], manifest, **how) as line,
+        RoundClient(url, PARTIES["hospital-a"], manifest, **how) as line,
         pytest.raises(ProtocolError) as told,
     ):
-        line.agreed()
+        line.sign_agreement()
     return told.value.sentence
 
 
 def test_tls_on_one_side_only_and_another_host_name(tmp_path):
     manifest = unsigned(horizontal_manifest(deadline=soon(20)))
-    running = Round(PARTIES["collector"], manifest, tmp_path / "kept")
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "kept")
     cert, key = certificate(tmp_path, "collector")
     with Served(running, ssl_certfile=cert, ssl_keyfile=key) as url:
         said = refusal(url.replace("https", "http"), manifest)
-        assert "speaks TLS; write https://" in said
+        assert "uses TLS; write https://" in said
         said = refusal(url.replace("127.0.0.1", "localhost"), manifest, authority=cert)
         assert "is not for localhost" in said
     with Served(running) as url:
         said = refusal(url.replace("http", "https"), manifest)
-    assert "speaks no TLS; start it with --certificate" in said
-    assert set(running.manifest.signatures) == {"collector"}
+    assert "does not use TLS; start it with --certificate" in said
+    assert set(running.agreement.signatures) == {"collector"}
 
 
 def test_a_collector_of_another_manifest_names_both_digests(tmp_path):
     ours, theirs = (unsigned(horizontal_manifest(deadline=soon(20))) for _ in range(2))
-    with Served(Round(PARTIES["collector"], theirs, tmp_path)) as url:
+    with Served(RoundSession(PARTIES["collector"], theirs, tmp_path)) as url:
         said = refusal(url, ours)
     assert "this request is not signed by a party of the manifest" in said
     assert theirs.hash.hex()[:16] in said
@@ -136,10 +136,10 @@ def test_whatever_a_collector_answers_a_provider_ends_with_a_sentence(path, cont
     signed = horizontal_manifest()
     with (
         Impostor(signed, **{path: answer(content)}) as url,
-        Connection(url, PARTIES["hospital-a"], unsigned(signed)) as line,
+        RoundClient(url, PARTIES["hospital-a"], unsigned(signed)) as line,
         pytest.raises(ProtocolError) as told,
     ):
-        provide(line, Holding(frame(1)), tmp_path)
+        run_provider(line, ProviderInput(frame(1)), tmp_path)
     assert told.value.reason in ("malformed", "truncated")
     assert url in told.value.sentence
 
@@ -150,9 +150,9 @@ def test_a_packed_answer_is_not_unpacked():
     assert len(page) < 1 << 15
     with (
         Impostor(manifest, signatures=answer(page)) as url,
-        Connection(url, PARTIES["hospital-a"], manifest) as line,
+        RoundClient(url, PARTIES["hospital-a"], manifest) as line,
     ):
-        found = line._once("POST", "/signatures/hospital-a")
+        found = line._request_once("POST", "/signatures/hospital-a")
     assert found.content == page
 
 
@@ -161,7 +161,7 @@ def test_words_of_a_collector_cannot_move_the_cursor():
     manifest, heard = unsigned(horizontal_manifest()), []
     bad = "\x1b[2J\x9b1A\r\nhospital-b has signed\u202e"
 
-    class Listening(Nobody):
+    class Listening(NullListener):
         def say(self, line):
             heard.append(line)
 
@@ -175,7 +175,7 @@ def test_words_of_a_collector_cannot_move_the_cursor():
             heard.append(refusal(url, manifest))
     soon_over = unsigned(horizontal_manifest(deadline=soon(0.1)))
     with Impostor(soon_over, signatures=full) as url:
-        heard.append(refusal(url, soon_over, tell=Listening()))
+        heard.append(refusal(url, soon_over, listener=Listening()))
     assert len(heard) == 4
     for line in heard:
         assert line.isprintable()
@@ -197,19 +197,21 @@ def test_an_answer_without_end_is_left_after_a_few_mebibytes(coding):
         return httpx.Response(200, headers=headers, content=endless())
 
     manifest = horizontal_manifest()
-    with Connection("http://127.0.0.1:9", PARTIES["receiver"], manifest) as line:
+    with RoundClient("http://127.0.0.1:9", PARTIES["receiver"], manifest) as line:
         line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(answer))
         with pytest.raises(ProtocolError, match="with too many bytes"):
             line._request("GET", "/manifest")
-    assert sum(sent) <= connections.LARGEST_ANSWER + (1 << 20) <= 8 << 20
+    assert sum(sent) <= connections.MAX_ANSWER_BYTES + (1 << 20) <= 8 << 20
 
 
 def test_the_longest_answer_that_is_due_is_read():
     def answer(request):
-        content = iter([bytes(connections.LARGEST_ANSWER)])
-        return httpx.Response(200, headers={"content-type": RAW}, content=content)
+        content = iter([bytes(connections.MAX_ANSWER_BYTES)])
+        return httpx.Response(200, headers={"content-type": RAW_MEDIA_TYPE}, content=content)
 
-    assert connections.LARGEST_ANSWER >= CHUNK
-    with Connection("http://127.0.0.1:9", PARTIES["receiver"], horizontal_manifest()) as line:
+    assert connections.MAX_ANSWER_BYTES >= CHUNK_BYTES
+    with RoundClient("http://127.0.0.1:9", PARTIES["receiver"], horizontal_manifest()) as line:
         line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(answer))
-        assert len(line._request("GET", "/messages/receiver").content) == connections.LARGEST_ANSWER
+        assert (
+            len(line._request("GET", "/messages/receiver").content) == connections.MAX_ANSWER_BYTES
+        )

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from published import PUBLIC_FACTOR, Published, factors
-from rounds import (
+from published import PUBLIC_FACTOR, PublishedRound, draw_blinding_factors
+from round_fixtures import (
     NAMES,
     PARTIES,
     horizontal_manifest,
@@ -24,12 +24,12 @@ from rounds import (
 )
 from scipy import stats
 
-from discreet.federated.crypto.masks import pair_key, residues
+from discreet.federated.crypto.masks import derive_pair_key, expand_residues
 from discreet.federated.crypto.packing import Slots
-from discreet.federated.crypto.paillier import Encryptor, generate
-from discreet.federated.crypto.sealing import unsealed
-from discreet.federated.horizontal.arithmetic import opened, slots_of
-from discreet.papers.published_parties import centred, pad_of
+from discreet.federated.crypto.paillier import Encryptor, generate_key
+from discreet.federated.crypto.sealing import unseal_bytes
+from discreet.federated.horizontal.arithmetic import make_slots, open_totals
+from discreet.papers.published_parties import center_residue, recover_pad
 
 FALSE_ALARM = 1e-6
 """Chance that a statistical check here fails although everything is right."""
@@ -37,7 +37,7 @@ FALSE_ALARM = 1e-6
 
 @pytest.fixture(scope="module")
 def other_key():
-    return generate(1024, allow_small=True)
+    return generate_key(1024, allow_small=True)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def provider_counts(seed, rows=60):
 
 @pytest.fixture(scope="module")
 def broken(small_key, other_key):
-    return Published(small_key, other_key, [provider_counts(seed) for seed in range(3)])
+    return PublishedRound(small_key, other_key, [provider_counts(seed) for seed in range(3)])
 
 
 # ---------------------------------------------------------------- the attacks, as code
@@ -67,12 +67,14 @@ def broken(small_key, other_key):
 
 def quotient(key, one, two):
     """A and D: the quotient of two ciphertexts of one provider, decrypted."""
-    modulus = key.public.modulus
-    return centred(key.decrypt(int(one) * pow(int(two), -1, int(modulus)) % modulus), key.public.n)
+    modulus = key.public.n_squared
+    return center_residue(
+        key.decrypt(int(one) * pow(int(two), -1, int(modulus)) % modulus), key.public.n
+    )
 
 
 def under_pad(key, ciphertext, pad):
-    return centred(key.decrypt(int(ciphertext)) - pad, key.public.n)
+    return center_residue(key.decrypt(int(ciphertext)) - pad, key.public.n)
 
 
 # ---------------------------------------------------------------- on the published construction
@@ -83,12 +85,14 @@ def test_the_published_round_works_when_nobody_attacks(broken):
         sum(c[0] for c in broken.counts),
         *(sum(c[1][j] for c in broken.counts) for j in (0, 1)),
     ]
-    for found, total, noise in zip(broken.collector_opens(), exact, broken.noise, strict=True):
+    for found, total, noise in zip(
+        broken.open_collector_totals(), exact, broken.noise, strict=True
+    ):
         assert np.array_equal(found, total * PUBLIC_FACTOR + noise)
 
 
 def test_attack_a_the_collector_reads_count_differences(broken, small_key):
-    for (_, tables), submitted in zip(broken.counts, broken.submitted1, strict=True):
+    for (_, tables), submitted in zip(broken.counts, broken.collector_submissions, strict=True):
         found = quotient(small_key, submitted[1][0, 0], submitted[1][1, 1])
         assert found == (tables[0][0, 0] - tables[0][1, 1]) * PUBLIC_FACTOR
 
@@ -96,8 +100,8 @@ def test_attack_a_the_collector_reads_count_differences(broken, small_key):
 def collector_reads_everything(broken, key):
     """B for every provider: the pads, and with them all exact counts."""
     pads, counts = [], []
-    for submitted in broken.submitted1:
-        pads.append(pad_of(key, submitted[0][0], submitted[1][0]))
+    for submitted in broken.collector_submissions:
+        pads.append(recover_pad(key, submitted[0][0], submitted[1][0]))
         read = [[under_pad(key, c, pads[-1]) for c in part.ravel()] for part in submitted]
         counts.append(read)
     return pads, counts
@@ -113,7 +117,7 @@ def test_attack_b_the_collector_reads_every_count_of_every_provider(broken, smal
 def test_attack_b2_the_collector_reads_the_noise(broken, small_key):
     pads, _ = collector_reads_everything(broken, small_key)
     n = small_key.public.n
-    own = small_key.decrypt(broken.tau1[0])
+    own = small_key.decrypt(broken.collector_factors[0])
     of_noise = -(own + sum(pads)) % n  # the product of all factors is one
     for true, token in zip(broken.noise, broken.noise_token, strict=True):
         found = [under_pad(small_key, one, of_noise) for one in token.ravel()]
@@ -121,24 +125,24 @@ def test_attack_b2_the_collector_reads_the_noise(broken, small_key):
 
 
 def test_attack_c_the_receiver_reads_the_class_totals(broken):
-    _, tables = broken.receiver_opens()
+    _, tables = broken.open_receiver_quotients()
     for i, total in enumerate(sum(own[0] for own in broken.counts)):
         seen = [value for one in tables for value in one[i]]
-        n = broken.second.public.n
-        assert math.gcd(*(centred(value, n) for value in seen)) % int(total) == 0
-        assert math.gcd(*(centred(value, n) for value in seen)) <= 4 * int(total)
+        n = broken.receiver_key.public.n
+        assert math.gcd(*(center_residue(value, n) for value in seen)) % int(total) == 0
+        assert math.gcd(*(center_residue(value, n) for value in seen)) <= 4 * int(total)
 
 
 def test_attack_d_the_receiver_reads_differences_of_each_provider(broken, other_key):
-    for (totals, _), submitted in zip(broken.counts, broken.submitted2, strict=True):
+    for (totals, _), submitted in zip(broken.counts, broken.receiver_submissions, strict=True):
         assert quotient(other_key, *submitted) == totals[0] - totals[1]
 
 
 def test_attack_e_as_printed_it_does_not_even_decrypt(small_key):
     key, encryptor = small_key.public, Encryptor(small_key.public)
-    product = key.add([*factors(small_key, 3, key.n), encryptor.encrypt(5)])
+    product = key.add([*draw_blinding_factors(small_key, 3, key.n), encryptor.encrypt(5)])
     assert small_key.decrypt(product) != 5
-    product = key.add([*factors(small_key, 3), encryptor.encrypt(5)])
+    product = key.add([*draw_blinding_factors(small_key, 3), encryptor.encrypt(5)])
     assert small_key.decrypt(product) == 5
 
 
@@ -149,7 +153,7 @@ def test_attack_e_as_printed_it_does_not_even_decrypt(small_key):
 def ours(small_key, one_counter_a_ciphertext):
     """A round with a class margin, as the published one has; the attacker has the key."""
     manifest = horizontal_manifest(small_key, margin=1, moments=())
-    exact = [manifest.layout.vector(*table(60, seed)) for seed in range(3)]
+    exact = [manifest.layout.count_rows(*table(60, seed)) for seed in range(3)]
     release, said = horizontal_round(manifest, exact, small_key)
     count = manifest.layout.size
     seen = [small_key.public.from_bytes(one.payload, count) for one in said[:-1]]
@@ -169,22 +173,22 @@ def test_attacks_a_and_d_fail_on_ours(ours, small_key):
 
 def test_attacks_b_and_b2_fail_on_ours(ours, small_key):
     manifest, exact, seen, _ = ours
-    offset = slots_of(manifest)[1].offset
+    offset = make_slots(manifest)[1].offset
     blocks = [(block, part) for block, part in manifest.layout.split(np.arange(len(exact[0])))]
     pads = []
     for submitted in seen:
         cells = [submitted[i] for i in blocks[1][1][0]]
-        pads.append(pad_of(small_key, submitted[blocks[0][1][0, 0]], cells))
+        pads.append(recover_pad(small_key, submitted[blocks[0][1][0, 0]], cells))
         read = [under_pad(small_key, one, pads[-1]) - offset for one in submitted]
         assert min(map(abs, read)) > FAR
     # B2: what the pads add up to is known from the noised totals alone, and is not the noise
     n, shift = small_key.public.n, 3 * offset
     opened = [sum(map(small_key.decrypt, column)) - shift for column in zip(*seen, strict=True)]
-    noised = [centred(one, n) for one in opened]
+    noised = [center_residue(one, n) for one in opened]
     cells, total = blocks[1][1][0], blocks[0][1][0, 0]
     gap = sum(noised[i] for i in cells) - noised[total] + (len(cells) - 1) * shift
     assert (sum(pads) * (len(cells) - 1) - gap) % n == 0
-    read = [centred(one - sum(pads), n) for one in opened]
+    read = [center_residue(one - sum(pads), n) for one in opened]
     assert not set(read) & set(sum(exact).tolist())
 
 
@@ -205,7 +209,7 @@ def test_attack_c_fails_on_ours(ours):
 
 def shared(manifest, own, other, purpose):
     """The key of two parties."""
-    return pair_key(PARTIES[own], PARTIES[other].card, manifest.hash, purpose)
+    return derive_pair_key(PARTIES[own], PARTIES[other].card, manifest.hash, purpose)
 
 
 def looks_uniform(shares):
@@ -225,8 +229,8 @@ def test_what_the_published_collector_sees_is_not_uniform(small_key, other_key):
     """The known-bad twin of the checks below: differences within a submission are counts."""
     n, rows = small_key.public.n, []
     for seed in range(12):
-        broken = Published(small_key, other_key, [provider_counts(seed + k) for k in range(2)])
-        for submitted in broken.submitted1:
+        broken = PublishedRound(small_key, other_key, [provider_counts(seed + k) for k in range(2)])
+        for submitted in broken.collector_submissions:
             rows.append([small_key.decrypt(int(c)) for part in submitted for c in part.ravel()])
     _, steps = value_and_steps(rows, n)
     assert not looks_uniform(steps)
@@ -240,7 +244,7 @@ def test_ciphertexts_of_a_provider_are_uniform_even_to_the_key_owner(
     n, rows = small_key.public.n, []
     for seed in range(12):
         manifest = horizontal_manifest(small_key, mode=mode, moments=())
-        exact = [manifest.layout.vector(*table(30, seed + k)) for k in range(3)]
+        exact = [manifest.layout.count_rows(*table(30, seed + k)) for k in range(3)]
         _, said = horizontal_round(manifest, exact, small_key)
         for one in said[:3]:
             hidden = small_key.public.from_bytes(one.payload, manifest.layout.size)
@@ -257,7 +261,7 @@ def test_masked_messages_are_uniform_to_all_but_the_opener(mode):
     seen = {"one": [], "two": [], "total": []}
     for seed in range(60):
         manifest = horizontal_manifest(mode=mode, moments=())
-        exact = [manifest.layout.vector(*table(30, seed + k)) for k in range(3)]
+        exact = [manifest.layout.count_rows(*table(30, seed + k)) for k in range(3)]
         _, said = horizontal_round(manifest, exact)
         words = [np.frombuffer(one.payload, dtype="<u8").astype(np.uint64) for one in said[:3]]
         seen["one"] += [own.tolist() for own in words]
@@ -271,7 +275,7 @@ def test_masked_messages_are_uniform_to_all_but_the_opener(mode):
 
 def test_a_sealed_model_shows_nothing_but_its_length():
     manifest = horizontal_manifest(mode="probabilities")
-    exact = [manifest.layout.vector(*table(30, k)) for k in range(3)]
+    exact = [manifest.layout.count_rows(*table(30, k)) for k in range(3)]
     payload = horizontal_round(manifest, exact)[1][-1].payload
     counts = np.bincount(np.frombuffer(payload, np.uint8), minlength=256)
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
@@ -280,7 +284,7 @@ def test_a_sealed_model_shows_nothing_but_its_length():
 @pytest.mark.slow
 def test_a_vertical_transcript_is_encrypted_or_uniform(small_key):
     """Labels: fresh ciphertexts. Tables, to the label provider: uniform. Sums: uniform."""
-    n, modulus = small_key.public.n, int(small_key.public.modulus)
+    n, modulus = small_key.public.n, int(small_key.public.n_squared)
     ciphertexts, padded, residue = [], [], {"shares": [], "total": []}
     for seed in range(25):
         columns, codes = table(20, seed)
@@ -290,13 +294,13 @@ def test_a_vertical_transcript_is_encrypted_or_uniform(small_key):
         assert len(set(labels)) == 20
         ciphertexts += [int(one) / modulus for one in labels]
         for one in said[2:4]:
-            count = len(one.payload) // small_key.public.width
+            count = len(one.payload) // small_key.public.ciphertext_bytes
             hidden = small_key.public.from_bytes(one.payload[:-32], count)
             padded.append([small_key.decrypt(c) for c in hidden])
         for one in said[4:]:
             content = one.payload
             other = "labels" if one.kind == "shares" else "receiver"
-            content = unsealed(shared(manifest, "collector", other, one.kind), content)
+            content = unseal_bytes(shared(manifest, "collector", other, one.kind), content)
             parts = [content[i : i + 128] for i in range(0, len(content), 128)]
             residue[one.kind].append([int.from_bytes(part, "big") for part in parts])
     assert looks_uniform(ciphertexts)
@@ -313,7 +317,7 @@ def test_refreshed_ciphertexts_do_not_show_which_rows_were_multiplied(small_key)
     labels = [Encryptor(key).encrypt(1) for _ in range(2)]
     subset = labels[0]
     assert int(subset) % p == int(labels[0]) % p  # the twin: the random part gives the row away
-    parts = [int(key.refresh(subset)) % p / p for _ in range(600)]
+    parts = [int(key.refresh_ciphertext(subset)) % p / p for _ in range(600)]
     assert looks_uniform(parts)
 
 
@@ -381,31 +385,38 @@ def test_ownership_shows_in_the_published_construction(small_key, other_key):
     for holder in (0, 1):
         counts = [(np.zeros(2, int), [np.zeros((2, 2), int)]) for _ in range(2)]
         counts[holder][1][0][0, 0] = 1
-        broken = Published(small_key, other_key, counts)
-        seen = [quotient(small_key, own[1][0, 0], own[1][1, 1]) for own in broken.submitted1]
+        broken = PublishedRound(small_key, other_key, counts)
+        seen = [
+            quotient(small_key, own[1][0, 0], own[1][1, 1]) for own in broken.collector_submissions
+        ]
         assert [one // PUBLIC_FACTOR for one in seen] == [int(holder == k) for k in (0, 1)]
 
 
 def test_the_collector_cannot_open_what_the_receiver_opens(small_key):
     """Mode counts: without the receiver's pads a masked total is no total at all."""
     manifest = horizontal_manifest(epsilon=math.inf, moments=())
-    exact = [manifest.layout.vector(*table(30, k)) for k in range(3)]
+    exact = [manifest.layout.count_rows(*table(30, k)) for k in range(3)]
     _, said = horizontal_round(manifest, exact)
-    content = unsealed(shared(manifest, "collector", "receiver", "total"), said[-1].payload)
+    content = unseal_bytes(shared(manifest, "collector", "receiver", "total"), said[-1].payload)
     total = np.frombuffer(content, dtype="<u8").astype(np.uint64).view(np.int64)
     assert np.abs(total).min() > 10**6  # false alarm below 30 * 2^-42
-    forged = opened(PARTIES["collector"], manifest, None, content)
+    forged = open_totals(PARTIES["collector"], manifest, None, content)
     assert np.abs(forged).min() > 10**6
-    found = opened(PARTIES["receiver"], manifest, None, content)
+    found = open_totals(PARTIES["receiver"], manifest, None, content)
     assert np.array_equal(found, sum(exact))
 
 
 def test_vertical_pads_are_known_to_provider_and_opener_only(small_key):
     manifest = vertical_manifest(small_key)
     n, provider = small_key.public.n, PARTIES[NAMES[0]]
-    own = residues(pair_key(provider, manifest.opener, manifest.hash, "opening"), 2, n)
+    own = expand_residues(
+        derive_pair_key(provider, manifest.opener, manifest.hash, "opening"), 2, n
+    )
     opener = PARTIES["receiver"]
-    assert residues(pair_key(opener, provider.card, manifest.hash, "opening"), 2, n) == own
+    assert (
+        expand_residues(derive_pair_key(opener, provider.card, manifest.hash, "opening"), 2, n)
+        == own
+    )
     for other in ("collector", "labels", "hospital-b"):
-        key = pair_key(PARTIES[other], provider.card, manifest.hash, "opening")
-        assert residues(key, 2, n) != own
+        key = derive_pair_key(PARTIES[other], provider.card, manifest.hash, "opening")
+        assert expand_residues(key, 2, n) != own

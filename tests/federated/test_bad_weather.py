@@ -18,13 +18,13 @@ pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 pytest.importorskip("resource")
 
-from killing import play
+from crash_harness import run_round
 from test_processes import PATIENCE
 
-from discreet.cli.federated.processes import free_port
+from discreet.cli.federated.processes import find_free_port
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.messages import CHUNK, HEADER, request_bytes
+from discreet.federated.messages import CHUNK_BYTES, SIGNATURE_HEADER, encode_request
 from discreet.federated.service.connection import SignedRequests
 
 pytestmark = pytest.mark.slow
@@ -122,7 +122,7 @@ def sizes(one):
 def test_over_a_line_that_keeps_breaking_little_is_sent_twice(tmp_path):
     """Every connection breaks after 600 kB; the tables alone are longer than two of those."""
     with (
-        play(tmp_path / "round", partition="vertical", rows=ROWS) as one,
+        run_round(tmp_path / "round", partition="vertical", rows=ROWS) as one,
         Proxy(one.port, cut=600_000) as proxy,
     ):
         one.through = proxy.port
@@ -136,7 +136,7 @@ def test_over_a_line_that_keeps_breaking_little_is_sent_twice(tmp_path):
 
 def test_over_a_slow_line_one_hears_how_far_it_is(tmp_path):
     with (
-        play(tmp_path / "round", partition="vertical", rows=ROWS) as one,
+        run_round(tmp_path / "round", partition="vertical", rows=ROWS) as one,
         Proxy(one.port, rate=250_000) as proxy,
     ):
         one.through = proxy.port
@@ -153,7 +153,7 @@ def test_a_byte_that_changes_on_its_way_is_noticed_and_the_message_sent_again(wa
     signature is refused at once, and named; so the byte is one deep inside a large body.)
     """
     with (
-        play(tmp_path / "round", partition="vertical", rows=ROWS) as one,
+        run_round(tmp_path / "round", partition="vertical", rows=ROWS) as one,
         Proxy(one.port, flip=way) as proxy,
     ):
         one.through = proxy.port
@@ -166,7 +166,7 @@ def test_a_byte_that_changes_on_its_way_is_noticed_and_the_message_sent_again(wa
 @pytest.mark.parametrize("name", ["hospital-a", "labels"])
 def test_a_party_whose_disk_is_full_says_so_and_goes_on_later(name, tmp_path):
     """No file may be longer than 40 kB, as on a full disk; a sentence names file and cause."""
-    with play(tmp_path / "round", partition="vertical", rows=20_000) as one:
+    with run_round(tmp_path / "round", partition="vertical", rows=20_000) as one:
         for other in one.names:
             one.start(other, largest=40_000 if other == name else 0)
         assert one.wait(name) == 2
@@ -178,7 +178,7 @@ def test_a_party_whose_disk_is_full_says_so_and_goes_on_later(name, tmp_path):
 
 
 def test_a_receiver_that_cannot_write_the_model_opens_the_round_again(tmp_path):
-    with play(tmp_path / "round") as one:
+    with run_round(tmp_path / "round") as one:
         for name in one.names:
             one.start(name, output="/dev/full")
         assert one.wait("receiver") == 2
@@ -189,7 +189,7 @@ def test_a_receiver_that_cannot_write_the_model_opens_the_round_again(tmp_path):
 
 
 def test_a_collector_whose_disk_is_full_keeps_the_others_waiting_until_there_is_room(tmp_path):
-    with play(tmp_path / "round", partition="vertical", rows=20_000) as one:
+    with run_round(tmp_path / "round", partition="vertical", rows=20_000) as one:
         one.start("collector", largest=40_000)
         for name in one.names:
             if name != "collector":
@@ -205,12 +205,12 @@ def test_a_collector_whose_disk_is_full_keeps_the_others_waiting_until_there_is_
 
 @pytest.mark.parametrize("name", ["hospital-a", "labels", "collector", "receiver"])
 def test_a_second_process_of_one_party_is_refused_while_the_first_goes_on(name, tmp_path):
-    with play(tmp_path / "round", partition="vertical") as one:
+    with run_round(tmp_path / "round", partition="vertical") as one:
         first = one.start(name)
         one.until(lambda: one.kept(name, "lock"))
         if name == "collector":
             one.until(lambda: "waiting for" in one.said(name))
-        port, one.port = one.port, free_port()
+        port, one.port = one.port, find_free_port()
         one.start(name)
         assert one.wait(name) == 2
         assert "another process of this party is in the same round" in one.said(name)
@@ -225,9 +225,9 @@ def test_a_second_process_of_one_party_is_refused_while_the_first_goes_on(name, 
 def announced(own, manifest):
     """A request of a party that announces a body; one of a stranger would be refused at once."""
     target, moment = f"/signatures/{own.name}", str(int(time.time()))
-    code = own.sign(request_bytes(manifest, "POST", target, moment)).hex()
+    code = own.sign(encode_request(manifest, "POST", target, moment)).hex()
     head = f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 200\r\n"
-    return f"{head}{HEADER}: {own.name} {moment} {code}\r\n\r\n".encode()
+    return f"{head}{SIGNATURE_HEADER}: {own.name} {moment} {code}\r\n\r\n".encode()
 
 
 @pytest.mark.parametrize("half", [False, True], ids=["nothing", "half a request"])
@@ -238,7 +238,7 @@ def test_thousands_of_idle_connections_keep_nobody_out(half, tmp_path):
     told so. That others are answered while most of the idle ones are still open shows that they
     did not have to wait for it.
     """
-    with play(tmp_path / "round") as made:
+    with run_round(tmp_path / "round") as made:
         folder, port = made.folder, made.port
         manifest = Manifest.from_json((folder / "manifest.json").read_text())
         own = Identity.from_json((folder / "receiver.identity.json").read_text())
@@ -290,7 +290,7 @@ def test_thousands_of_idle_connections_keep_nobody_out(half, tmp_path):
 
 def test_a_body_of_a_stranger_or_before_agreement_is_not_taken_in(tmp_path):
     """The answer comes after the head of the request: of 700 announced megabytes none is sent."""
-    with play(tmp_path / "round") as one:
+    with run_round(tmp_path / "round") as one:
         one.start("collector")
         one.until(lambda: listens(one.port))
         manifest = Manifest.from_json((one.folder / "manifest.json").read_text())
@@ -300,7 +300,7 @@ def test_a_body_of_a_stranger_or_before_agreement_is_not_taken_in(tmp_path):
         next(SignedRequests(own, manifest).auth_flow(request))
         known = "".join(f"{k}: {v}\r\n" for k, v in request.headers.items() if "discreet" in k)
         for headers, reason in (("", "wrong-signature"), (known, "not-agreed")):
-            head = f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {700 * CHUNK}\r\n"
+            head = f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {700 * CHUNK_BYTES}\r\n"
             with socket.create_connection(("127.0.0.1", one.port), PATIENCE) as line:
                 line.sendall(f"{head}{headers}\r\n".encode())
                 said = b""

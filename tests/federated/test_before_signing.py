@@ -12,7 +12,7 @@ pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
 from click.testing import CliRunner
-from rounds import NAMES, PARTIES, horizontal_manifest, vertical_manifest
+from round_fixtures import NAMES, PARTIES, horizontal_manifest, vertical_manifest
 from test_alignment import invitation
 from test_collector import Served, frame, soon, unsigned
 
@@ -21,13 +21,13 @@ from discreet.cli import main
 from discreet.errors import FormatError, SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.agreement.words import words as words_of
-from discreet.federated.counters import wanted_of
+from discreet.federated.agreement.words import describe_agreement as words_of
+from discreet.federated.counters import make_feature_requests
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import Connection
-from discreet.federated.service.provider import Holding, label, provide
-from discreet.federated.service.receiver import receive
-from discreet.federated.service.server import Round
+from discreet.federated.service.connection import RoundClient
+from discreet.federated.service.provider import ProviderInput, run_label_provider, run_provider
+from discreet.federated.service.receiver import run_receiver
+from discreet.federated.service.server import RoundSession
 
 EVERYONE = [PARTIES[name].card for name in (*NAMES, "collector", "receiver")]
 OWN = PARTIES["hospital-a"].card
@@ -36,48 +36,52 @@ OWN = PARTIES["hospital-a"].card
 def test_whoever_knows_cards_knows_everyone():
     """A party that the manifest made up is refused, as is a known one with other keys."""
     manifest = horizontal_manifest()
-    manifest.require_known(OWN, [])
-    manifest.require_known(OWN, EVERYONE)
-    manifest.require_known(OWN, [one for one in EVERYONE if one != OWN])
+    manifest.require_known_parties(OWN, [])
+    manifest.require_known_parties(OWN, EVERYONE)
+    manifest.require_known_parties(OWN, [one for one in EVERYONE if one != OWN])
     invented = [one for one in EVERYONE if one.name != "hospital-c"]
     with pytest.raises(ProtocolError, match="names hospital-c") as told:
-        manifest.require_known(OWN, invented)
+        manifest.require_known_parties(OWN, invented)
     assert PARTIES["hospital-c"].card.fingerprint in told.value.sentence
     assert "--known hospital-c.card.json" in told.value.sentence
     changed = [replace(one, signing=bytes(32)) for one in EVERYONE if one.name == "hospital-b"]
     with pytest.raises(ProtocolError, match="other keys for hospital-b"):
-        manifest.require_known(OWN, [*EVERYONE, *changed])
+        manifest.require_known_parties(OWN, [*EVERYONE, *changed])
     stranger = Identity.generate("hospital-z").card
     with pytest.raises(ProtocolError, match="hospital-z, whose card is given as known"):
-        manifest.require_known(OWN, [*EVERYONE, stranger])
+        manifest.require_known_parties(OWN, [*EVERYONE, stranger])
 
 
 def test_an_invented_party_is_refused_before_a_signature_leaves(tmp_path):
     manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(5)))
-    running = Round(PARTIES["collector"], manifest, tmp_path / "c")
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "c")
     known = tuple(one for one in EVERYONE if one.name != "hospital-c")
     with (
         Served(running) as url,
-        Connection(url, PARTIES["hospital-a"], manifest) as line,
+        RoundClient(url, PARTIES["hospital-a"], manifest) as line,
         pytest.raises(ProtocolError, match="names hospital-c"),
     ):
-        provide(line, Holding(frame(0), known=known), tmp_path / "a")
-    assert set(running.manifest.signatures) == {"collector"}
+        run_provider(line, ProviderInput(frame(0), known_cards=known), tmp_path / "a")
+    assert set(running.agreement.signatures) == {"collector"}
 
 
 @pytest.mark.parametrize(
     ("who", "act", "says"),
     [
-        ("receiver", provide, "not the provider but the receiver.*`discreet federated receive`"),
-        ("hospital-a", receive, "not the receiver but the provider.*federated provide`"),
-        ("labels", provide, "labels is not in this manifest, which names hospital-a"),
-        ("hospital-b", label, "not the label provider but the provider"),
+        (
+            "receiver",
+            run_provider,
+            "not the provider but the receiver.*`discreet federated receive`",
+        ),
+        ("hospital-a", run_receiver, "not the receiver but the provider.*federated provide`"),
+        ("labels", run_provider, "labels is not in this manifest, which names hospital-a"),
+        ("hospital-b", run_label_provider, "not the label provider but the provider"),
     ],
 )
 def test_another_part_is_refused_at_the_start(who, act, says, tmp_path):
     """Neither a collector nor a table is needed to hear it; nothing is written."""
     with (
-        Connection("http://127.0.0.1:9", PARTIES[who], horizontal_manifest()) as line,
+        RoundClient("http://127.0.0.1:9", PARTIES[who], horizontal_manifest()) as line,
         pytest.raises(ProtocolError, match=says),
     ):
         act(line, tmp_path / "none", tmp_path / "none")
@@ -87,19 +91,19 @@ def test_another_part_is_refused_at_the_start(who, act, says, tmp_path):
 def test_another_key_under_ones_name_is_refused_at_the_start(tmp_path):
     other = Identity.generate("hospital-a")
     with (
-        Connection("http://127.0.0.1:9", other, horizontal_manifest()) as line,
+        RoundClient("http://127.0.0.1:9", other, horizontal_manifest()) as line,
         pytest.raises(ProtocolError, match="another key for hospital-a") as told,
     ):
-        provide(line, Holding("none.csv"), tmp_path)
+        run_provider(line, ProviderInput("none.csv"), tmp_path)
     assert other.card.fingerprint in told.value.sentence
 
 
 def test_the_collector_needs_its_part_and_its_key(small_key, tmp_path):
     with pytest.raises(ProtocolError, match="not the collector but the receiver"):
-        Round(PARTIES["receiver"], horizontal_manifest(), tmp_path)
+        RoundSession(PARTIES["receiver"], horizontal_manifest(), tmp_path)
     opening = horizontal_manifest(small_key, mode="probabilities")
     with pytest.raises(ProtocolError, match=r"collector needs a Paillier key.*--key"):
-        Round(PARTIES["collector"], opening, tmp_path)
+        RoundSession(PARTIES["collector"], opening, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -108,10 +112,14 @@ def test_a_missing_or_wrong_paillier_key_is_named_before_anyone_signs(
 ):
     upright, flat = vertical_manifest(small_key), horizontal_manifest(small_key)
     for who, manifest, act in (
-        ("labels", upright, lambda line, key: label(line, Holding("none.csv"), tmp_path, key)),
-        ("receiver", flat, lambda line, key: receive(line, tmp_path, print, key)),
+        (
+            "labels",
+            upright,
+            lambda line, key: run_label_provider(line, ProviderInput("none.csv"), tmp_path, key),
+        ),
+        ("receiver", flat, lambda line, key: run_receiver(line, tmp_path, print, key)),
     ):
-        with Connection("http://127.0.0.1:9", PARTIES[who], manifest) as line:
+        with RoundClient("http://127.0.0.1:9", PARTIES[who], manifest) as line:
             with pytest.raises(ProtocolError, match=f"--key {who}.paillier.json"):
                 act(line, None)
             with pytest.raises(ProtocolError, match="is not the one of this manifest") as told:
@@ -137,7 +145,7 @@ def test_a_paillier_key_belongs_to_the_card_of_whoever_opens(small_key, real_key
 
 def test_a_statement_about_a_paillier_key_is_signed_by_the_card(small_key):
     own = PARTIES["receiver"]
-    card = own.card_with(small_key)
+    card = own.make_card_with_key(small_key)
     assert card == own.card
     assert card.fingerprint == own.card.fingerprint
     assert Card.from_json(card.to_json()).paillier == small_key.public.fingerprint
@@ -175,7 +183,11 @@ def test_without_a_terminal_nothing_is_signed_but_with_yes(tmp_path, monkeypatch
     assert "--yes" in result.stderr
     for said in (
         *("epsilon = 1 per person in total", "Protected against", "Assumes:", "Deadline: none"),
-        *("colour: counts in 3 cells", "age: how many, their sum", "uniform numbers only"),
+        *(
+            "colour: counts in 3 cells",
+            "age: count, sum and sum of squares",
+            "uniform numbers only",
+        ),
         horizontal_manifest().parties["hospital-b"].fingerprint,
     ):
         assert said in result.stderr
@@ -189,7 +201,7 @@ def test_without_a_terminal_nothing_is_signed_but_with_yes(tmp_path, monkeypatch
 @pytest.mark.parametrize(("answer", "signs"), [("n\n", False), ("y\n", True)])
 def test_at_a_terminal_the_answer_decides(answer, signs, tmp_path, monkeypatch):
     files(tmp_path, horizontal_manifest())
-    monkeypatch.setattr("discreet.cli.federated.confirm._at_terminal", lambda: True)
+    monkeypatch.setattr("discreet.cli.federated.confirm._is_at_terminal", lambda: True)
     result = run(tmp_path, "provide", "none.csv", *party(tmp_path, "hospital-a"), input=answer)
     assert result.exit_code == 2
     assert "Sign this manifest as hospital-a?" in result.stderr
@@ -226,7 +238,9 @@ def test_what_is_shown_before_signing_cannot_be_overwritten_by_what_is_in_it(agr
     """Names of features and words about ids are written by others."""
     if agreement == "manifest":
         schema = Schema([Categorical(BAD, ["a", "b"])], f"class{BAD}", ["no", "yes"])
-        shown = words_of(replace(horizontal_manifest(), schema=schema, wanted=wanted_of(schema)))
+        shown = words_of(
+            replace(horizontal_manifest(), schema=schema, requests=make_feature_requests(schema))
+        )
     else:
         shown = words_of(invitation(ids=BAD))
     assert all(line.isprintable() for line in shown.split("\n"))
@@ -256,7 +270,7 @@ def test_show_prints_all_that_is_signed_and_no_secret(tmp_path, small_key):
         said = run(folder, "show", *words).stdout
         assert PARTIES["receiver"].card.fingerprint in said
         assert PARTIES["receiver"].signing.private_bytes_raw().hex() not in said
-    card = PARTIES["receiver"].card_with(small_key)
+    card = PARTIES["receiver"].make_card_with_key(small_key)
     (folder / "m.json").write_text(card.to_json())
     assert small_key.public.fingerprint in run(folder, "show").stdout
     (folder / "m.json").write_text(small_key.to_json())
@@ -268,7 +282,7 @@ def test_show_prints_all_that_is_signed_and_no_secret(tmp_path, small_key):
 def test_an_identity_gets_a_paillier_key_later_and_keeps_its_fingerprint(
     tmp_path, monkeypatch, real_key
 ):
-    monkeypatch.setattr("discreet.federated.crypto.paillier.generate", lambda bits: real_key)
+    monkeypatch.setattr("discreet.federated.crypto.paillier.generate_key", lambda bits: real_key)
     words = ["federated", "identity", "r", "--folder", str(tmp_path)]
     assert CliRunner().invoke(main, words).exit_code == 0
     before = Card.from_json((tmp_path / "r.card.json").read_text())

@@ -20,7 +20,7 @@ pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
 from click.testing import CliRunner
-from rounds import NAMES, PARTIES, counted, horizontal_manifest
+from round_fixtures import NAMES, PARTIES, counted, horizontal_manifest
 from test_collector import Served, certificate, frame, signed_round, soon, unsigned
 
 from discreet.cli import main
@@ -28,21 +28,21 @@ from discreet.cli.federated import collect as collecting
 from discreet.errors import FormatError
 from discreet.federated import horizontal
 from discreet.federated.agreement import signed
-from discreet.federated.messages import HEADER, MESSAGE, Message, request_bytes
+from discreet.federated.messages import MESSAGE_HEADER, SIGNATURE_HEADER, Message, encode_request
 from discreet.federated.service import connection as connections
-from discreet.federated.service.connection import Connection, Nobody
-from discreet.federated.service.provider import Holding, provide
-from discreet.federated.service.receiver import receive
-from discreet.federated.service.server import Round
-from discreet.serving import tls_options, trusting
+from discreet.federated.service.connection import NullListener, RoundClient
+from discreet.federated.service.provider import ProviderInput, run_provider
+from discreet.federated.service.receiver import run_receiver
+from discreet.federated.service.server import RoundSession
+from discreet.serving import create_trusting_context, make_tls_options
 
 OWN = PARTIES["hospital-a"]
 
 
 def signature_line(manifest, method, target, own=OWN):
-    moment = str(int(signed.now().timestamp()))
-    code = own.sign(request_bytes(manifest, method, target, moment)).hex()
-    return f"{HEADER}: {own.name} {moment} {code}\r\n"
+    moment = str(int(signed.get_current_time().timestamp()))
+    code = own.sign(encode_request(manifest, method, target, moment)).hex()
+    return f"{SIGNATURE_HEADER}: {own.name} {moment} {code}\r\n"
 
 
 @contextmanager
@@ -64,14 +64,14 @@ def logged_errors():
 def test_a_connection_that_breaks_in_a_body_leaves_no_traceback(path, tmp_path):
     manifest = horizontal_manifest(deadline=soon(600))
     running = signed_round(manifest, tmp_path)
-    message = horizontal.Provider(OWN, manifest).submit(counted(manifest)[0])
+    message = horizontal.HorizontalProvider(OWN, manifest).make_submission(counted(manifest)[0])
     served = Served(running)
     with logged_errors() as logged, served:
         for _ in range(5):
             line = socket.create_connection(served.address)
             line.sendall(
                 f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {message.size}\r\n"
-                f"{MESSAGE}: {message.header.decode()}\r\n"
+                f"{MESSAGE_HEADER}: {message.header.decode()}\r\n"
                 f"{signature_line(manifest, 'POST', path)}\r\n".encode()
                 + message.payload[:10]
             )
@@ -85,7 +85,7 @@ def test_a_connection_that_breaks_in_a_body_leaves_no_traceback(path, tmp_path):
 
 def test_a_signature_of_a_stranger_is_refused_before_its_body_comes(tmp_path):
     manifest = unsigned(horizontal_manifest(deadline=soon(600)))
-    running = Round(PARTIES["collector"], manifest, tmp_path)
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path)
     served = Served(running)
     with served:
         for header in (
@@ -100,13 +100,13 @@ def test_a_signature_of_a_stranger_is_refused_before_its_body_comes(tmp_path):
                     answer += line.recv(65536)
             assert answer.startswith(b"HTTP/1.1 409")
             assert b'"wrong-signature"' in answer or b'"unknown-sender"' in answer
-    assert "hospital-a" in running.manifest.unsigned
+    assert "hospital-a" in running.agreement.unsigned_parties
 
 
 # ---- the last answer is lost
 
 
-class Listening(Nobody):
+class Listening(NullListener):
     def __init__(self):
         self.heard = []
 
@@ -116,7 +116,7 @@ class Listening(Nobody):
 
 def losing(line, lose):
     """The first answer for which ``lose`` is true does not arrive; gives what was lost."""
-    once, lost = line._once, []
+    once, lost = line._request_once, []
 
     def act(method, path, **how):
         answer = once(method, path, **how)
@@ -125,13 +125,13 @@ def losing(line, lose):
             raise httpx.ReadError("the line broke")
         return answer
 
-    line._once = act
+    line._request_once = act
     return lost
 
 
 def silenced(line, lose):
     """The first two requests for which ``lose`` is true never reach the collector."""
-    once, lost = line._once, []
+    once, lost = line._request_once, []
 
     def act(method, path, **how):
         if len(lost) < 2 and lose(path, how):
@@ -139,7 +139,7 @@ def silenced(line, lose):
             raise httpx.WriteError("the line broke")
         return once(method, path, **how)
 
-    line._once = act
+    line._request_once = act
     return lost
 
 
@@ -148,7 +148,7 @@ def leaves(path, how):
 
 
 def confirms(path, how, answer):
-    header = how.get("headers", {}).get(MESSAGE)
+    header = how.get("headers", {}).get(MESSAGE_HEADER)
     return header is not None and Message.from_header(header.encode()).kind == "received"
 
 
@@ -170,25 +170,26 @@ def test_a_collector_waits_until_its_last_answer_was_heard(
     who, breaking, lose, times, tmp_path, monkeypatch
 ):
     """The last word of a party, or the answer, is lost: it asks again, and hears the truth."""
-    monkeypatch.setattr(connections, "LONELY", 20.0)  # whoever finds nobody there gives up
-    monkeypatch.setattr(collecting, "LINGER", 600.0)
+    # whoever finds nobody there gives up
+    monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 20.0)
+    monkeypatch.setattr(collecting, "FINISHED_LINGER_SECONDS", 600.0)
     manifest = horizontal_manifest(epsilon=math.inf, deadline=soon(600))
-    running = Round(PARTIES["collector"], unsigned(manifest), tmp_path / "c")
+    running = RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path / "c")
     served, told, lost = Served(running), {}, {}
 
     def act(name, seed):
         listener = told[name] = Listening()
-        with Connection(url, PARTIES[name], unsigned(manifest), tell=listener) as line:
+        with RoundClient(url, PARTIES[name], unsigned(manifest), listener=listener) as line:
             if name == who:
                 lost[name] = breaking(line, lose)
             if name == "receiver":
-                receive(line, tmp_path / name, lambda release: None)
+                run_receiver(line, tmp_path / name, lambda release: None)
             else:
-                provide(line, Holding(frame(seed)), tmp_path / name)
+                run_provider(line, ProviderInput(frame(seed)), tmp_path / name)
 
     with served as url:
         watch = (running, served.server, lambda line: None)
-        jobs = [threading.Thread(target=collecting._watch, args=watch, daemon=True)]
+        jobs = [threading.Thread(target=collecting._watch_round, args=watch, daemon=True)]
         names = [*NAMES, "receiver"]
         jobs += [
             threading.Thread(target=act, args=(n, i), daemon=True) for i, n in enumerate(names)
@@ -199,23 +200,23 @@ def test_a_collector_waits_until_its_last_answer_was_heard(
             job.join(120)
     assert len(lost[who]) == times
     assert not [line for line in told[who].heard if "gone" in line]
-    assert running.finished
-    assert running.everyone_knows
+    assert running.is_result_confirmed
+    assert running.is_known_to_all
 
 
 def test_a_party_that_leaves_waits_for_no_collector_that_left_first(monkeypatch):
     """It says so a few times, and no more."""
     asked, manifest = [], horizontal_manifest()
-    monkeypatch.setattr(connections, "PAUSE", 0.0)
+    monkeypatch.setattr(connections, "RETRY_SECONDS", 0.0)
 
     def refused(request):
         asked.append(str(request.url))
         raise httpx.ConnectError("Connection refused")
 
-    with Connection("http://127.0.0.1:9", PARTIES["receiver"], manifest) as line:
+    with RoundClient("http://127.0.0.1:9", PARTIES["receiver"], manifest) as line:
         line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(refused))
-        line._leave()
-    assert 1 < len(asked) <= connections.FAREWELL_TRIES
+        line._send_farewell()
+    assert 1 < len(asked) <= connections.MAX_FAREWELL_TRIES
 
 
 def test_being_told_is_not_knowing(tmp_path):
@@ -223,25 +224,31 @@ def test_being_told_is_not_knowing(tmp_path):
     manifest = horizontal_manifest(epsilon=math.inf)
     running = signed_round(manifest, tmp_path)
     for name, own in zip(NAMES, counted(manifest), strict=True):
-        running.status(name, heard=True)  # there is nothing to know yet
-        running.post(horizontal.Provider(PARTIES[name], manifest).submit(own))
-    running.post(Message.create(PARTIES["receiver"], manifest, "received", "collector", b""))
+        running.get_status(name, has_heard=True)  # there is nothing to know yet
+        running.store_message(
+            horizontal.HorizontalProvider(PARTIES[name], manifest).make_submission(own)
+        )
+    running.store_message(
+        Message.create(PARTIES["receiver"], manifest, "received", "collector", b"")
+    )
     for name in (*NAMES, "receiver"):
-        assert running.status(name)["state"] == "done"
-        assert not running.everyone_knows
+        assert running.get_status(name)["state"] == "done"
+        assert not running.is_known_to_all
     for name in (*NAMES, "receiver"):
-        assert not running.everyone_knows
-        running.status(name, heard=True)
-    assert running.everyone_knows
+        assert not running.is_known_to_all
+        running.get_status(name, has_heard=True)
+    assert running.is_known_to_all
 
 
 def test_a_collector_that_is_gone_is_called_gone_and_nothing_more(tmp_path, monkeypatch):
     """Whether it heard the last word cannot be known, so nothing is said of that."""
-    monkeypatch.setattr(connections, "LONELY", 0.0)
+    monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 0.0)
     listener, manifest = Listening(), horizontal_manifest(deadline=soon(600))
-    with Connection("http://127.0.0.1:9", PARTIES["receiver"], manifest, tell=listener) as line:
-        line.confirm()
-    assert "whether it has heard of that is not known here" in listener.heard[-1]
+    with RoundClient(
+        "http://127.0.0.1:9", PARTIES["receiver"], manifest, listener=listener
+    ) as line:
+        line.confirm_result()
+    assert "it is not known whether it received the acknowledgement" in listener.heard[-1]
 
 
 # ---- TLS files
@@ -261,8 +268,8 @@ def test_mistaken_tls_files_are_named(tmp_path, pem):
     cert, key = sorted(str(path) for path in pem.glob("right*"))
     cert, key = (cert, key) if "CERTIFICATE" in Path(cert).read_text() else (key, cert)
     other = next(str(p) for p in pem.glob("other*") if "PRIVATE" in p.read_text())
-    assert tls_options(cert, key) == {"ssl_certfile": cert, "ssl_keyfile": key}
-    assert tls_options(None, None) == {"ssl_certfile": None, "ssl_keyfile": None}
+    assert make_tls_options(cert, key) == {"ssl_certfile": cert, "ssl_keyfile": key}
+    assert make_tls_options(None, None) == {"ssl_certfile": None, "ssl_keyfile": None}
     missing, empty, text = (str(tmp_path / name) for name in ("no.pem", "empty.pem", "text.pem"))
     for files, match in (
         ((cert, None), "TLS needs both"),
@@ -270,17 +277,17 @@ def test_mistaken_tls_files_are_named(tmp_path, pem):
         ((missing, key), "--certificate .*no.pem: No such file"),
         ((cert, missing), "--certificate-key .*no.pem: No such file"),
         ((str(tmp_path), key), "Is a directory"),
-        ((empty, key), "do not serve for TLS"),
-        ((cert, text), "do not serve for TLS"),
+        ((empty, key), "cannot be used for TLS"),
+        ((cert, text), "cannot be used for TLS"),
         ((cert, other), "KEY_VALUES_MISMATCH"),
-        ((key, cert), "do not serve for TLS"),
+        ((key, cert), "cannot be used for TLS"),
     ):
         with pytest.raises(FormatError, match=match):
-            tls_options(*files)
-    assert isinstance(trusting(cert), ssl.SSLContext)
+            make_tls_options(*files)
+    assert isinstance(create_trusting_context(cert), ssl.SSLContext)
     for path, match in ((missing, "No such file"), (empty, "no certificate"), (text, "no certif")):
         with pytest.raises(FormatError, match=f"--authority .*{match}"):
-            trusting(path)
+            create_trusting_context(path)
 
 
 @pytest.mark.parametrize("option", ["--certificate", "--certificate-key", "--authority"])

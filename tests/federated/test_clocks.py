@@ -13,16 +13,16 @@ import pytest
 pytest.importorskip("httpx")
 pytest.importorskip("fastapi")
 
-from rounds import NAMES, PARTIES, counted, horizontal_manifest, table, vector_of
+from round_fixtures import NAMES, PARTIES, counted, horizontal_manifest, table, vector_of
 from test_collector import Served, frame, receiver_in, run_all, signed_round, soon, unsigned
 
-from discreet.cli.federated.files import ledger_of
+from discreet.cli.federated.files import make_ledger_charge
 from discreet.federated import horizontal
 from discreet.federated.agreement import signed
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import Connection
-from discreet.federated.service.provider import Holding, provide
-from discreet.federated.service.server import Round
+from discreet.federated.service.connection import RoundClient
+from discreet.federated.service.provider import ProviderInput, run_provider
+from discreet.federated.service.server import RoundSession
 from discreet.ledger import Ledger
 
 HOUR = 3600
@@ -40,13 +40,16 @@ class Clock(threading.local):
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    monkeypatch.setattr(signed, "now", made)
+    monkeypatch.setattr(signed, "get_current_time", made)
     return made
 
 
 def submissions(manifest):
     each = zip(NAMES, counted(manifest), strict=True)
-    return [horizontal.Provider(PARTIES[name], manifest).submit(own) for name, own in each]
+    return [
+        horizontal.HorizontalProvider(PARTIES[name], manifest).make_submission(own)
+        for name, own in each
+    ]
 
 
 def jumped(tmp_path, clock, heard="both"):
@@ -57,13 +60,13 @@ def jumped(tmp_path, clock, heard="both"):
     manifest = horizontal_manifest(deadline=soon(HOUR))
     running, messages = signed_round(manifest, tmp_path), submissions(manifest)
     for message in messages[:2]:
-        running.post(message)
+        running.store_message(message)
     clock.off = 2 * HOUR
     if heard != "sending":
-        assert running.status()["state"] == "abandoned"
+        assert running.get_status()["state"] == "abandoned"
     if heard != "asking":
         with pytest.raises(ProtocolError, match="abandoned"):
-            running.post(messages[2])
+            running.store_message(messages[2])
     clock.off = 0.0
     return manifest, running, messages[2]
 
@@ -74,12 +77,12 @@ def test_a_round_that_was_called_abandoned_stays_so_when_the_clock_is_set_back(
 ):
     """Whoever heard of it has deleted its key: nothing may come of the round any more."""
     manifest, running, last = jumped(tmp_path, clock, heard)
-    again = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+    again = RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path)
     for one in (running, again):
-        assert one.status()["state"] == "abandoned"
-        assert "the round is abandoned" in one.waiting()
+        assert one.get_status()["state"] == "abandoned"
+        assert "the round is abandoned" in one.format_status_line()
         with pytest.raises(ProtocolError, match="abandoned"):
-            one.post(last)
+            one.store_message(last)
         assert one.result is None
         # what was acknowledged is still there
         assert len(one.inboxes["collector"].accepted) == 2
@@ -89,9 +92,9 @@ def test_a_collector_that_forgets_it_opens_what_others_believe_abandoned(
     tmp_path, clock, monkeypatch
 ):
     """The twin."""
-    monkeypatch.setattr(Round, "_abandon", lambda self: None)
+    monkeypatch.setattr(RoundSession, "_abandon_round", lambda self: None)
     _, running, last = jumped(tmp_path, clock)
-    running.post(last)
+    running.store_message(last)
     assert running.result is not None
 
 
@@ -99,16 +102,16 @@ def test_a_clock_that_is_set_back_gives_more_time_and_nothing_else(tmp_path, clo
     manifest = horizontal_manifest(deadline=soon(HOUR))
     running = signed_round(manifest, tmp_path)
     first, *rest = submissions(manifest)
-    running.post(first)
+    running.store_message(first)
     clock.off = -24 * HOUR
     for message in rest:
-        running.post(message)
+        running.store_message(message)
     with pytest.raises(ProtocolError, match="replayed"):
-        running.post(first)
-    assert running.done
+        running.store_message(first)
+    assert running.has_result
     clock.off = 2 * HOUR  # a result that is there stays there
-    assert running.status()["state"] == "done"
-    assert Round(PARTIES["collector"], unsigned(manifest), tmp_path).result == running.result
+    assert running.get_status()["state"] == "done"
+    assert RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path).result == running.result
 
 
 @pytest.mark.slow
@@ -121,7 +124,7 @@ def test_a_provider_whose_clock_jumps_has_paid_once_and_the_others_go_on(
     """It jumps when the submission is paid: more than clocks may differ, or past the deadline."""
     manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(120)))
     ledger = Ledger.create(tmp_path / "budget.json", 5.0)
-    paid, said = ledger_of(str(tmp_path / "budget.json")), []
+    paid, said = make_ledger_charge(str(tmp_path / "budget.json")), []
     finite = replace(manifest, epsilon=1.0)
 
     def charge(agreed):
@@ -131,25 +134,29 @@ def test_a_provider_whose_clock_jumps_has_paid_once_and_the_others_go_on(
     def jumping(line):
         try:
             with pytest.raises(ProtocolError) as caught:
-                provide(line, Holding(frame(0), charge=charge), tmp_path / "hospital-a")
+                run_provider(line, ProviderInput(frame(0), charge=charge), tmp_path / "hospital-a")
         finally:
             clock.off = 0.0
             refused.set()
         said.append(caught.value)
-        with Connection(line.url, line.own, manifest) as again:
+        with RoundClient(line.url, line.identity, manifest) as again:
             try:
-                provide(again, Holding(frame(0), charge=paid_again.append), tmp_path / "hospital-a")
+                run_provider(
+                    again,
+                    ProviderInput(frame(0), charge=paid_again.append),
+                    tmp_path / "hospital-a",
+                )
             except ProtocolError as error:
                 said.append(error)
 
     def later(name, seed):  # so that there is something for the first to wait for
         charge = lambda agreed: refused.wait(60)  # noqa: E731
-        return name, lambda line: provide(
-            line, Holding(frame(seed), charge=charge), tmp_path / name
+        return name, lambda line: run_provider(
+            line, ProviderInput(frame(seed), charge=charge), tmp_path / name
         )
 
     paid_again, refused = [], threading.Event()
-    running = Round(PARTIES["collector"], manifest, tmp_path / "collector")
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "collector")
     with Served(running) as url:
         parts = [(NAMES[0], jumping)]
         parts += [later(name, seed) for seed, name in enumerate(NAMES[1:], 1)]
@@ -157,5 +164,5 @@ def test_a_provider_whose_clock_jumps_has_paid_once_and_the_others_go_on(
     assert says in str(said[0])
     assert len(ledger.read().entries) == 1
     assert not paid_again  # what was made is sent again as it is
-    exact = sum(manifest.layout.vector(*table(50, seed)) for seed in range(3))
+    exact = sum(manifest.layout.count_rows(*table(50, seed)) for seed in range(3))
     assert np.array_equal(vector_of(manifest, release.statistics), exact)

@@ -24,7 +24,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from rounds import (
+from round_fixtures import (
     NAMES,
     PARTIES,
     counted,
@@ -35,22 +35,27 @@ from rounds import (
 )
 
 from discreet.cli.federated.collect import collect
-from discreet.cli.federated.files import ledger_of
+from discreet.cli.federated.files import make_ledger_charge
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement import signed
 from discreet.federated.agreement.identity import Identity
-from discreet.federated.agreement.signed import seconds_left
-from discreet.federated.messages import MESSAGE, Message
+from discreet.federated.agreement.signed import compute_seconds_left
+from discreet.federated.messages import MESSAGE_HEADER, Message
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import Connection, SignedRequests
-from discreet.federated.service.folder import Folder
-from discreet.federated.service.provider import Holding, aligned, label, provide
-from discreet.federated.service.receiver import receive
-from discreet.federated.service.server import Round, application
+from discreet.federated.service.connection import RoundClient, SignedRequests
+from discreet.federated.service.folder import StateFolder
+from discreet.federated.service.provider import (
+    ProviderInput,
+    load_aligned_columns,
+    run_label_provider,
+    run_provider,
+)
+from discreet.federated.service.receiver import run_receiver
+from discreet.federated.service.server import RoundSession, create_application
 from discreet.ledger import Ledger
-from discreet.serving import Patience, patient_protocol
+from discreet.serving import RequestLimits, make_timed_protocol
 
 
 def unsigned(manifest):
@@ -58,9 +63,9 @@ def unsigned(manifest):
 
 
 def signed_round(manifest, folder, key=None):
-    running = Round(PARTIES["collector"], unsigned(manifest), folder, key)
+    running = RoundSession(PARTIES["collector"], unsigned(manifest), folder, key)
     for name in manifest.parties:
-        running.sign(name, manifest.signatures[name])
+        running.accept_signature(name, manifest.signatures[name])
     return running
 
 
@@ -72,9 +77,9 @@ def frame(seed, rows=50):
 def test_every_refusal_is_a_reason_and_a_sentence(tmp_path):
     manifest = horizontal_manifest(epsilon=math.inf)
     exact = counted(manifest)
-    running = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+    running = RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path)
     said = [
-        horizontal.Provider(PARTIES[name], manifest).submit(own)
+        horizontal.HorizontalProvider(PARTIES[name], manifest).make_submission(own)
         for name, own in zip(NAMES, exact, strict=True)
     ]
     signed = SignedRequests(PARTIES["receiver"], manifest)
@@ -89,7 +94,7 @@ def test_every_refusal_is_a_reason_and_a_sentence(tmp_path):
         def posted(message, body=None, sender=None, offset=0):
             """How a message is put to the collector, in one chunk."""
             auth = SignedRequests(PARTIES[sender or message.sender], manifest)
-            header = {MESSAGE: message.header.decode()}
+            header = {MESSAGE_HEADER: message.header.decode()}
             how = {"content": message.payload if body is None else body, "headers": header}
             return {**how, "auth": auth, "params": {"offset": offset}}
 
@@ -110,7 +115,7 @@ def test_every_refusal_is_a_reason_and_a_sentence(tmp_path):
             http.post(f"/signatures/{name}", content=manifest.signatures[name], auth=auth)
         assert http.get("/manifest").json()["signatures"] == dict(manifest.signatures)
         refused("truncated", "POST", "/messages", content=said[0].payload)
-        refused("oversized", "POST", "/messages", headers={MESSAGE: "x" * 5000})
+        refused("oversized", "POST", "/messages", headers={MESSAGE_HEADER: "x" * 5000})
         refused("oversized", "POST", "/messages", **posted(said[0], b"x" * 100_000))
         refused("malformed", "POST", "/messages", **posted(said[0], offset="x"))
         refused("unknown-sender", "POST", "/messages", **posted(said[0], sender="hospital-b"))
@@ -137,8 +142,10 @@ def test_every_refusal_is_a_reason_and_a_sentence(tmp_path):
             http.post("/messages", **posted(message))
         assert http.get("/status").json()["state"] == "done"
         answer = http.get("/messages/receiver", params={"kind": "total"})
-        total = Message.from_header(answer.headers[MESSAGE].encode(), Payload(answer.content))
-    release = horizontal.Receiver(PARTIES["receiver"], manifest).receive(total)
+        total = Message.from_header(
+            answer.headers[MESSAGE_HEADER].encode(), Payload(answer.content)
+        )
+    release = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest).receive(total)
     assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
 
 
@@ -148,26 +155,28 @@ def test_a_collector_killed_at_any_point_goes_on_from_its_folder(stop, tmp_path)
     """Five signatures, three submissions and the receiver's word; a new process after each."""
     manifest = horizontal_manifest(epsilon=math.inf)
     exact = counted(manifest)
-    steps = [lambda r, n=name: r.sign(n, manifest.signatures[n]) for name in manifest.parties]
+    steps = [
+        lambda r, n=name: r.accept_signature(n, manifest.signatures[n]) for name in manifest.parties
+    ]
     for name, own in zip(NAMES, exact, strict=True):
-        message = horizontal.Provider(PARTIES[name], manifest).submit(own)
-        steps.append(lambda r, m=message: r.post(m))
+        message = horizontal.HorizontalProvider(PARTIES[name], manifest).make_submission(own)
+        steps.append(lambda r, m=message: r.store_message(m))
     done = Message.create(PARTIES["receiver"], manifest, "received", "collector", b"")
     early = signed_round(manifest, tmp_path / "early")
     with pytest.raises(ProtocolError, match="cannot have the result yet"):
-        early.post(done)
-    steps.append(lambda r: r.post(done))
-    running = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+        early.store_message(done)
+    steps.append(lambda r: r.store_message(done))
+    running = RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path)
     for place, step in enumerate(steps):
         if place == stop:
             (tmp_path / manifest.hash.hex()[:32] / ".half.part").write_bytes(b"half a file")
-            running = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+            running = RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path)
         step(running)
-    assert running.finished
-    again = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
-    assert again.finished
-    release = horizontal.Receiver(PARTIES["receiver"], manifest).receive(
-        again.messages("receiver")[0]
+    assert running.is_result_confirmed
+    again = RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path)
+    assert again.is_result_confirmed
+    release = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest).receive(
+        again.list_messages("receiver")[0]
     )
     assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
 
@@ -177,36 +186,36 @@ def test_a_vertical_collector_killed_at_any_point_goes_on_from_its_folder(tmp_pa
     columns, codes = table(40, 3)
     manifest = vertical_manifest(epsilon=math.inf)
     label = vertical.LabelProvider(PARTIES["labels"], manifest)
-    providers = {name: vertical.Provider(PARTIES[name], manifest) for name in NAMES[:2]}
-    running = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+    providers = {name: vertical.VerticalProvider(PARTIES[name], manifest) for name in NAMES[:2]}
+    running = RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path)
 
     def again():
-        return Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+        return RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path)
 
     for name in manifest.parties:
-        assert running.messages("labels") == []
-        running.sign(name, manifest.signatures[name])
+        assert running.list_messages("labels") == []
+        running.accept_signature(name, manifest.signatures[name])
         running = again()
-    dealt = running.messages("labels")
+    dealt = running.list_messages("labels")
     assert [one.kind for one in dealt] == ["correction"]
-    for message in label.labels(codes):
-        running.post(message)
+    for message in label.make_all_labels(codes):
+        running.store_message(message)
         running = again()
-    assert running.missing() == ("hospital-a", "hospital-b")
+    assert running.list_missing_parties() == ("hospital-a", "hospital-b")
     for name, provider in providers.items():
-        provider.receive(running.messages(name)[0])
-        running.post(provider.tables(columns))
+        provider.receive(running.list_messages(name)[0])
+        running.store_message(provider.make_tables(columns))
         running = again()
-    assert running.missing() == ("labels",)
-    found = running.messages("labels")
+    assert running.list_missing_parties() == ("labels",)
+    found = running.list_messages("labels")
     assert found[-1] == dealt[0]
     for message in found:
         label.receive(message)
-    running.post(label.shares())
+    running.store_message(label.make_shares())
     running = again()
-    receiver = vertical.Receiver(PARTIES["receiver"], manifest)
-    release = receiver.receive(running.messages("receiver")[0])
-    exact = manifest.layout.vector(columns, codes)
+    receiver = vertical.VerticalReceiver(PARTIES["receiver"], manifest)
+    release = receiver.receive(running.list_messages("receiver")[0])
+    exact = manifest.layout.count_rows(columns, codes)
     assert np.array_equal(vector_of(manifest, release.statistics), exact)
 
 
@@ -217,28 +226,28 @@ def soon(seconds):
 def test_the_collector_says_who_is_missing_and_for_how_long(tmp_path, monkeypatch):
     """By a clock that stands still until it is moved: a busy machine may take its time."""
     moment = datetime.now(UTC)
-    monkeypatch.setattr(signed, "now", lambda: moment)
+    monkeypatch.setattr(signed, "get_current_time", lambda: moment)
     manifest = horizontal_manifest(deadline=(moment + timedelta(seconds=40)).isoformat())
     running = signed_round(manifest, tmp_path)
     for name, own in zip(NAMES[::2], counted(manifest)[::2], strict=True):
-        message = horizontal.Provider(PARTIES[name], manifest).submit(own)
-        running.post(message)
-    assert running.waiting() == "waiting for 1 of 3: hospital-b, 40 s left"
+        message = horizontal.HorizontalProvider(PARTIES[name], manifest).make_submission(own)
+        running.store_message(message)
+    assert running.format_status_line() == "waiting for 1 of 3: hospital-b, 40 s left"
     moment += timedelta(seconds=28)
-    assert running.waiting() == "waiting for 1 of 3: hospital-b, 12 s left"
+    assert running.format_status_line() == "waiting for 1 of 3: hospital-b, 12 s left"
 
 
 def test_after_the_deadline_nothing_is_taken(tmp_path):
     manifest = horizontal_manifest(deadline=soon(-1))
-    running = Round(PARTIES["collector"], unsigned(manifest), tmp_path)
+    running = RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path)
     with pytest.raises(ProtocolError, match="abandoned"):
-        running.sign("hospital-a", manifest.signatures["hospital-a"])
+        running.accept_signature("hospital-a", manifest.signatures["hospital-a"])
     with pytest.raises(ProtocolError, match="abandoned"):
-        running.post(
+        running.store_message(
             Message.create(PARTIES["hospital-a"], manifest, "submission", "collector", b"")
         )
-    assert running.status()["state"] == "abandoned"
-    assert seconds_left(manifest) < 0
+    assert running.get_status()["state"] == "abandoned"
+    assert compute_seconds_left(manifest) < 0
 
 
 class Served:
@@ -246,7 +255,7 @@ class Served:
 
     def __init__(self, running, **how):
         self.scheme = "https" if "ssl_certfile" in how else "http"
-        config = uvicorn.Config(application(running), port=0, log_level="error", **how)
+        config = uvicorn.Config(create_application(running), port=0, log_level="error", **how)
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
 
@@ -263,7 +272,7 @@ class Served:
 
 
 def receiver_in(folder):
-    return "receiver", lambda c: receive(c, folder / "receiver", lambda release: None)
+    return "receiver", lambda c: run_receiver(c, folder / "receiver", lambda release: None)
 
 
 def run_all(url, manifest, parts, tmp_path):
@@ -272,7 +281,7 @@ def run_all(url, manifest, parts, tmp_path):
 
     def act(name, work):
         try:
-            with Connection(url, PARTIES[name], manifest) as connection:
+            with RoundClient(url, PARTIES[name], manifest) as connection:
                 found[name] = work(connection)
         except Exception as error:
             errors.append(error)
@@ -290,22 +299,22 @@ def run_all(url, manifest, parts, tmp_path):
 
 def test_a_round_completes_while_slow_clients_hold_connections(tmp_path):
     manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(60)))
-    running = Round(PARTIES["collector"], manifest, tmp_path)
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path)
     with Served(running) as url:
         host, port = url.removeprefix("http://").split(":")
         loris = [socket.create_connection((host, int(port))) for _ in range(50)]
         for one in loris:
             one.sendall(b"POST /messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
         parts = [
-            (name, lambda c, s=seed: provide(c, Holding(frame(s)), tmp_path / str(s)))
+            (name, lambda c, s=seed: run_provider(c, ProviderInput(frame(s)), tmp_path / str(s)))
             for seed, name in enumerate(NAMES)
         ]
         release = run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
         for one in loris:
             one.close()
-    exact = [manifest.layout.vector(*table(50, seed)) for seed in range(3)]
+    exact = [manifest.layout.count_rows(*table(50, seed)) for seed in range(3)]
     assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
-    assert running.finished
+    assert running.is_result_confirmed
 
 
 def closed(connections, seconds):
@@ -341,10 +350,12 @@ LORIS = [
 @pytest.mark.parametrize("patient", [True, False])
 def test_clients_that_dribble_are_cut_off_while_a_round_completes(patient, tmp_path):
     """The known-bad twin: the web server as it is lets headers and unread bodies dribble on."""
-    protocol = patient_protocol("h11", Patience(0.8, grace=0.2)) if patient else "h11"
+    protocol = (
+        make_timed_protocol("h11", RequestLimits(0.8, grace_seconds=0.2)) if patient else "h11"
+    )
     how = {"http": protocol, "timeout_keep_alive": 1}
     manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(60)))
-    running = Round(PARTIES["collector"], manifest, tmp_path)
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path)
     with Served(running, **how) as url:
         host, port = url.removeprefix("http://").split(":")
         loris = [socket.create_connection((host, int(port))) for _ in range(80)]
@@ -357,13 +368,16 @@ def test_clients_that_dribble_are_cut_off_while_a_round_completes(patient, tmp_p
             dribbling = threading.Thread(target=lambda: held.append(closed(loris, 20)))
             dribbling.start()
             parts = [
-                (name, lambda c, s=seed: provide(c, Holding(frame(s)), tmp_path / str(s)))
+                (
+                    name,
+                    lambda c, s=seed: run_provider(c, ProviderInput(frame(s)), tmp_path / str(s)),
+                )
                 for seed, name in enumerate(NAMES)
             ]
             release = run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
             dribbling.join(30)
             assert held == [80]
-            exact = [manifest.layout.vector(*table(50, seed)) for seed in range(3)]
+            exact = [manifest.layout.count_rows(*table(50, seed)) for seed in range(3)]
             assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
         for one in loris:
             one.close()
@@ -379,17 +393,17 @@ def test_the_command_serves_with_patience(tmp_path, monkeypatch):
         patch.chdir(tmp_path)
         found = CliRunner().invoke(collect, words)
     assert "waiting for 4 of 5" in str(found.exception)  # the server that stops at once
-    assert [protocol.patience.start for protocol in served] == [30]
+    assert [protocol.request_limits.base_seconds for protocol in served] == [30]
 
 
 @pytest.mark.slow
 def test_patience_is_for_one_request_and_not_for_a_connection(tmp_path):
     """Many quick requests over one connection take longer than one may."""
     manifest = unsigned(horizontal_manifest())
-    running = Round(PARTIES["collector"], manifest, tmp_path)
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path)
     signed = SignedRequests(PARTIES["hospital-a"], manifest)
     with (
-        Served(running, http=patient_protocol("h11", Patience(0.5))) as url,
+        Served(running, http=make_timed_protocol("h11", RequestLimits(0.5))) as url,
         httpx.Client(base_url=url, auth=signed, trust_env=False) as http,
     ):
         for _ in range(6):
@@ -405,52 +419,59 @@ def test_a_vertical_round_over_http(mode, aggregation, tmp_path, small_key):
     key = small_key if aggregation == "paillier" else None
     manifest = unsigned(vertical_manifest(key, epsilon=math.inf, mode=mode, deadline=soon(60)))
     whole = {**frame(3, 40), "id": np.arange(40)}
-    running = Round(PARTIES["collector"], manifest, tmp_path / "collector")
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "collector")
     with Served(running) as url:
         parts = [
             (
                 name,
-                lambda c, n=name: provide(c, Holding(whole, "id"), tmp_path / n),
+                lambda c, n=name: run_provider(c, ProviderInput(whole, "id"), tmp_path / n),
             )
             for name in NAMES[:2]
         ]
-        parts.append(("labels", lambda c: label(c, Holding(whole, "id"), tmp_path / "l", key)))
+        parts.append(
+            (
+                "labels",
+                lambda c: run_label_provider(c, ProviderInput(whole, "id"), tmp_path / "l", key),
+            )
+        )
         release = run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
     if mode == "counts":
-        exact = manifest.layout.vector(*table(40, 3))
+        exact = manifest.layout.count_rows(*table(40, 3))
         assert np.array_equal(vector_of(manifest, release.statistics), exact)
-    again = Round(PARTIES["collector"], manifest, tmp_path / "collector")
+    again = RoundSession(PARTIES["collector"], manifest, tmp_path / "collector")
     assert again.result == running.result
 
 
 def test_a_provider_sends_the_same_bytes_again_and_pays_once(tmp_path):
     manifest = horizontal_manifest()
     ledger = Ledger.create(tmp_path / "budget.json", 1.5)
-    charge = ledger_of(str(tmp_path / "budget.json"))
-    assert ledger_of(None) is None
-    kept = Folder(tmp_path, manifest)
+    charge = make_ledger_charge(str(tmp_path / "budget.json"))
+    assert make_ledger_charge(None) is None
+    kept = StateFolder(tmp_path, manifest)
 
     def make(agreed=manifest):
         charge(agreed)
-        return horizontal.Provider(PARTIES["hospital-a"], agreed).submit(counted(agreed)[0])
+        return horizontal.HorizontalProvider(PARTIES["hospital-a"], agreed).make_submission(
+            counted(agreed)[0]
+        )
 
-    first = kept.once("submission", make)
-    assert kept.once("submission", make) == first
+    first = kept.load_or_create("submission", make)
+    assert kept.load_or_create("submission", make) == first
     make()  # killed after it had paid and before anything was kept: a retry is not paid again
     assert len(ledger.read().entries) == 1
     another = horizontal_manifest()
     with pytest.raises(PrivacyError, match="left"):  # the next round costs again
-        Folder(tmp_path, another).once("submission", lambda: make(another))
+        StateFolder(tmp_path, another).load_or_create("submission", lambda: make(another))
 
 
 def test_rows_are_aligned_by_id_and_ids_are_unique():
     rows = {"x": [1, 2, 3], "id": ["b", "c", "a"]}
-    columns, ids = aligned(rows, ("x",), "id")
+    columns, ids = load_aligned_columns(rows, ("x",), "id")
     assert list(ids) == ["a", "b", "c"]
     assert columns["x"].values[columns["x"].codes].tolist() == [3, 1, 2]
-    assert aligned(rows, ("x",), None)[1] is None
+    assert load_aligned_columns(rows, ("x",), None)[1] is None
     with pytest.raises(SchemaError, match="twice"):
-        aligned({"x": [1, 2], "id": ["a", "a"]}, ("x",), "id")
+        load_aligned_columns({"x": [1, 2], "id": ["a", "a"]}, ("x",), "id")
 
 
 def test_a_party_does_not_believe_another_manifest(tmp_path):
@@ -459,10 +480,10 @@ def test_a_party_does_not_believe_another_manifest(tmp_path):
     theirs = signed_round(horizontal_manifest(epsilon=50.0), tmp_path)
     with (
         Served(theirs) as url,
-        Connection(url, PARTIES["hospital-a"], ours) as connection,
+        RoundClient(url, PARTIES["hospital-a"], ours) as connection,
         pytest.raises(ProtocolError, match="wrong-signature"),
     ):
-        connection.agreed()
+        connection.sign_agreement()
 
 
 def test_a_party_gives_up_when_no_collector_answers(monkeypatch):
@@ -471,15 +492,15 @@ def test_a_party_gives_up_when_no_collector_answers(monkeypatch):
 
     def say(line):
         said.append(line)
-        later = signed.now() + timedelta(seconds=3601)
-        monkeypatch.setattr(signed, "now", lambda: later)
+        later = signed.get_current_time() + timedelta(seconds=3601)
+        monkeypatch.setattr(signed, "get_current_time", lambda: later)
 
     tell = SimpleNamespace(say=say, show=lambda what, done, whole: None)
     with (
-        Connection("http://127.0.0.1:9", PARTIES["hospital-a"], ours, tell=tell) as line,
+        RoundClient("http://127.0.0.1:9", PARTIES["hospital-a"], ours, listener=tell) as line,
         pytest.raises(ProtocolError, match="does not answer"),
     ):
-        line.agreed()
+        line.sign_agreement()
     assert said == ["waiting for the collector at http://127.0.0.1:9, which does not answer"]
 
 
@@ -509,17 +530,17 @@ def certificate(folder, name):
 
 def test_tls_with_the_right_certificate_and_not_with_another(tmp_path):
     manifest = unsigned(horizontal_manifest(deadline=soon(60)))
-    running = Round(PARTIES["collector"], manifest, tmp_path / "kept")
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "kept")
     cert, key = certificate(tmp_path, "collector")
     other, _ = certificate(tmp_path, "mallory")
     with Served(running, ssl_certfile=cert, ssl_keyfile=key) as url:
-        with Connection(url, PARTIES["hospital-a"], manifest, authority=cert) as line:
+        with RoundClient(url, PARTIES["hospital-a"], manifest, authority=cert) as line:
             assert line._request("GET", "/status").json()["state"] == "signing"
         with (
-            Connection(url, PARTIES["hospital-a"], manifest, authority=other) as line,
+            RoundClient(url, PARTIES["hospital-a"], manifest, authority=other) as line,
             pytest.raises(ProtocolError, match="not under the authority"),
         ):
-            line.agreed()
+            line.sign_agreement()
 
 
 @pytest.mark.parametrize(
@@ -527,38 +548,38 @@ def test_tls_with_the_right_certificate_and_not_with_another(tmp_path):
 )
 def test_an_invalid_address_is_refused_at_once(url):
     with pytest.raises(SchemaError, match="invalid address"):
-        Connection(url, PARTIES["hospital-a"], vertical_manifest())
+        RoundClient(url, PARTIES["hospital-a"], vertical_manifest())
 
 
 def test_what_is_wrong_with_a_ledger_is_said_before_anyone_signs(tmp_path):
     with pytest.raises(FormatError, match="no such ledger"):
-        ledger_of(str(tmp_path / "none.json"))
+        make_ledger_charge(str(tmp_path / "none.json"))
     damaged = tmp_path / "damaged.json"
     damaged.write_text('{"format": "discreet/bud')
     with pytest.raises(FormatError, match=r"damaged\.json: this is not a whole ledger file"):
-        ledger_of(str(damaged))
-    assert ledger_of(str(tmp_path / "new.json"), 3.0) is not None
-    assert float(Ledger(tmp_path / "new.json").read().left[0]) == 3.0
+        make_ledger_charge(str(damaged))
+    assert make_ledger_charge(str(tmp_path / "new.json"), 3.0) is not None
+    assert float(Ledger(tmp_path / "new.json").read().remaining[0]) == 3.0
 
 
 def test_a_round_that_a_ledger_cannot_pay_is_refused_before_anyone_signs(tmp_path):
     """Also one whose promise is void; one that is paid already needs nothing more."""
     path, manifest = str(tmp_path / "budget.json"), horizontal_manifest(epsilon=1.0)
-    charge = ledger_of(path, 1.5, manifest)
+    charge = make_ledger_charge(path, 1.5, manifest)
     assert Ledger(path).read().entries == ()
     charge(manifest)
-    ledger_of(path, None, manifest)  # started again
+    make_ledger_charge(path, None, manifest)  # started again
     with pytest.raises(PrivacyError, match=r"0\.5 and 0 of 1\.5"):
-        ledger_of(path, None, horizontal_manifest(epsilon=1.0))
+        make_ledger_charge(path, None, horizontal_manifest(epsilon=1.0))
     with pytest.raises(PrivacyError, match="epsilon is inf"):
-        ledger_of(path, None, horizontal_manifest(epsilon=math.inf))
+        make_ledger_charge(path, None, horizontal_manifest(epsilon=math.inf))
     assert len(Ledger(path).read().entries) == 1
 
 
 def test_two_manifests_that_look_alike_are_both_charged(tmp_path, monkeypatch):
     """Sixteen equal digits can be made in an afternoon; all sixty-four cannot."""
     path, manifests = str(tmp_path / "budget.json"), [horizontal_manifest() for _ in range(2)]
-    charge = ledger_of(path, 9.0)
+    charge = make_ledger_charge(path, 9.0)
     for last, one in enumerate(manifests):
         monkeypatch.setitem(vars(one), "hash", bytes(31) + bytes([last]))
         charge(one)

@@ -11,27 +11,27 @@ import pytest
 pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
-from rings import invitation
-from rounds import NAMES, PARTIES, counted, horizontal_manifest
+from ring_helpers import invitation
+from round_fixtures import NAMES, PARTIES, counted, horizontal_manifest
 from test_collector import Served, frame, signed_round, soon, unsigned
 from test_processes import discreet
 
 from discreet.errors import FormatError
 from discreet.federated import horizontal
 from discreet.federated.agreement import signed
-from discreet.federated.alignment.program import align
-from discreet.federated.alignment.service import Matching
+from discreet.federated.alignment.program import run_owner
+from discreet.federated.alignment.service import AlignmentSession
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service import connection as connections
-from discreet.federated.service.connection import Connection, Line, Nobody
-from discreet.federated.service.folder import Folder
-from discreet.federated.service.provider import Holding, provide
-from discreet.federated.service.receiver import receive
+from discreet.federated.service.connection import CollectorClient, NullListener, RoundClient
+from discreet.federated.service.folder import StateFolder
+from discreet.federated.service.provider import ProviderInput, run_provider
+from discreet.federated.service.receiver import run_receiver
 
 NOWHERE = "http://127.0.0.1:9"
 
 
-class Listening(Nobody):
+class Listening(NullListener):
     def __init__(self):
         self.heard = []
 
@@ -41,7 +41,7 @@ class Listening(Nobody):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(connections, "LONELY", 0.3)
+    monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 0.3)
 
 
 def keys(folder):
@@ -49,15 +49,15 @@ def keys(folder):
 
 
 def provided(line, folder):
-    provide(line, Holding(frame(1)), folder)
+    run_provider(line, ProviderInput(frame(1)), folder)
 
 
 def received(line, folder):
-    receive(line, folder, lambda release: None)
+    run_receiver(line, folder, lambda release: None)
 
 
 def aligned(line, folder):
-    align(line, ["a", "b"], folder, lambda rows: None)
+    run_owner(line, ["a", "b"], folder, lambda rows: None)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def aligned(line, folder):
 def test_an_abandoned_round_leaves_no_key_with_any_party(name, act, agreement, tmp_path):
     over = unsigned(agreement(deadline=soon(0.2)))
     with (
-        Line(NOWHERE, PARTIES[name], over) as line,
+        CollectorClient(NOWHERE, PARTIES[name], over) as line,
         pytest.raises(ProtocolError, match="deadline has passed"),
     ):
         act(line, tmp_path)
@@ -95,21 +95,21 @@ def test_an_abandoned_round_leaves_no_key_with_the_collector(tmp_path):
 def test_a_key_is_deleted_although_the_disk_is_full(tmp_path, monkeypatch):
     """The note that the round has ended fits once its bodies are gone."""
     manifest, own = horizontal_manifest(), PARTIES["hospital-a"]
-    kept = Folder(tmp_path, manifest)
-    kept.join(own)
+    kept = StateFolder(tmp_path, manifest)
+    kept.join_round(own)
     kept.write("tables.body", bytes(1000))
-    real = Folder.write
+    real = StateFolder.write
 
     def full(self, name, content):
         if (self.path / "tables.body").exists():
             raise FormatError("no space left on device")
         real(self, name, content)
 
-    monkeypatch.setattr(Folder, "write", full)
-    kept.finish(own)
+    monkeypatch.setattr(StateFolder, "write", full)
+    kept.finish_round(own)
     assert not keys(tmp_path)
     with pytest.raises(ProtocolError, match="has finished this round"):
-        kept.join(own)
+        kept.join_round(own)
 
 
 # --------------------------------------------------------------------- collectors that have left
@@ -120,7 +120,9 @@ def complete(tmp_path, **how):
     manifest = horizontal_manifest(epsilon=math.inf, **how)
     running = signed_round(manifest, tmp_path / "collector")
     for name, own in zip(NAMES, counted(manifest), strict=True):
-        running.post(horizontal.Provider(PARTIES[name], manifest).submit(own))
+        running.store_message(
+            horizontal.HorizontalProvider(PARTIES[name], manifest).make_submission(own)
+        )
     return running, unsigned(manifest)
 
 
@@ -136,20 +138,21 @@ def test_a_receiver_that_has_the_result_does_not_need_the_collector(
         kept.append(release)
         served.__exit__()
         if deadline:
-            monkeypatch.setattr(connections, "LONELY", 60.0)
-            later = signed.now() + timedelta(seconds=7200)
-            monkeypatch.setattr(signed, "now", lambda: later)
+            monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 60.0)
+            later = signed.get_current_time() + timedelta(seconds=7200)
+            monkeypatch.setattr(signed, "get_current_time", lambda: later)
 
-    with Connection(served.__enter__(), PARTIES["receiver"], manifest, tell=tell) as line:
-        assert [receive(line, tmp_path / "receiver", keep)] == kept
-    assert "the collector is gone; whether it has heard of that is not known" in tell.heard[-1]
-    assert not running.finished
+    with RoundClient(served.__enter__(), PARTIES["receiver"], manifest, listener=tell) as line:
+        assert [run_receiver(line, tmp_path / "receiver", keep)] == kept
+    sentence = "the collector is gone; it is not known whether it received the acknowledgement"
+    assert sentence in tell.heard[-1]
+    assert not running.is_result_confirmed
     assert not keys(tmp_path / "receiver")
 
 
 def test_an_owner_that_has_the_answer_does_not_need_the_collector(tmp_path, impatient):
     agreed = invitation(2, signed=False)
-    running = Matching(PARTIES["collector"], agreed, tmp_path / "collector")
+    running = AlignmentSession(PARTIES["collector"], agreed, tmp_path / "collector")
     served, kept, names = Served(running), [], [card.name for card in agreed.owners]
     url = served.__enter__()
 
@@ -159,8 +162,8 @@ def test_an_owner_that_has_the_answer_does_not_need_the_collector(tmp_path, impa
             served.__exit__()
 
     def act(name):
-        with Line(url, PARTIES[name], agreed) as line:
-            align(line, ["a", "b"], tmp_path / name, keep)
+        with CollectorClient(url, PARTIES[name], agreed) as line:
+            run_owner(line, ["a", "b"], tmp_path / name, keep)
 
     owners = [threading.Thread(target=act, args=(name,)) for name in names]
     for one in owners:
@@ -182,19 +185,19 @@ def test_a_provider_that_does_not_know_whether_it_was_heard_says_so_and_ends(tmp
     running = signed_round(manifest, tmp_path / "collector")
     own, bare, state = PARTIES["hospital-a"], unsigned(manifest), tmp_path / "a"
     with Served(running) as url:
-        with Connection(url, own, bare) as line:
-            line._told = killed
+        with RoundClient(url, own, bare) as line:
+            line._parse_upload_progress = killed
             with pytest.raises(KeyboardInterrupt):
                 provided(line, state)
-        assert "hospital-a" not in running.missing()
-        with Connection(NOWHERE, own, bare) as line, pytest.raises(ProtocolError) as told:
+        assert "hospital-a" not in running.list_missing_parties()
+        with RoundClient(NOWHERE, own, bare) as line, pytest.raises(ProtocolError) as told:
             provided(line, state)
         assert told.value.reason == "lonely"
         for words in (NOWHERE, "may have arrived", "can be deleted", "start again", str(state)):
             assert words in told.value.sentence
         assert keys(state)  # the round may go on
-        with Connection(url, own, bare) as line:  # it does
-            line.finish = lambda: None
+        with RoundClient(url, own, bare) as line:  # it does
+            line.wait_for_end = lambda: None
             provided(line, state)
     assert not keys(state)
 
@@ -203,7 +206,7 @@ def test_a_provider_that_was_not_heard_yet_goes_on_waiting(tmp_path, impatient):
     """The twin: nothing was sent, so a collector that is being restarted is waited for."""
     manifest = unsigned(horizontal_manifest(deadline=soon(1)))
     with (
-        Connection(NOWHERE, PARTIES["hospital-a"], manifest) as line,
+        RoundClient(NOWHERE, PARTIES["hospital-a"], manifest) as line,
         pytest.raises(ProtocolError, match="deadline has passed"),
     ):
         provided(line, tmp_path)

@@ -83,7 +83,7 @@ def test_without_noise_every_way_gives_the_model_of_the_whole_table(way, small_k
     close = 1e-3 if options.get("mode") == "probabilities" else 1e-9
     np.testing.assert_allclose(nb.predict_proba(X), whole.predict_proba(X), atol=close)
     assert (nb.statistics_ is None) == (nb.class_count_ is None) == ("mode" in options)
-    assert not nb.guarantee_.private
+    assert not nb.guarantee_.is_private
 
 
 def test_without_noise_categories_give_what_mixed_nb_gives():
@@ -101,9 +101,9 @@ def test_hundreds_of_people_each_a_provider():
     X, y = rows(200)
     nb = FederatedNB(2.0, providers="rows", schema=SCHEMA, random_state=1).fit(X, y)
     assert len(nb.manifest_.providers) == 200
-    variance = next(iter(nb.manifest_.noises.values())).variance
+    variance = next(iter(nb.manifest_.block_noises.values())).variance
     alone = FederatedNB(2.0, providers=2, schema=SCHEMA, random_state=1).fit(X, y)
-    assert variance < 0.51 * next(iter(alone.manifest_.noises.values())).variance
+    assert variance < 0.51 * next(iter(alone.manifest_.block_noises.values())).variance
 
 
 def test_learns_under_a_promise_that_says_what_it_rests_on():
@@ -112,7 +112,7 @@ def test_learns_under_a_promise_that_says_what_it_rests_on():
     assert nb.score(X, y) > 0.8
     assert nb.inconsistent_ == ()
     assert nb.guarantee_.epsilon == 1.0
-    assert nb.guarantee_.private
+    assert nb.guarantee_.is_private
     assert "simulated in one process" in str(nb.guarantee_)
     again = NaiveBayesModel.from_json(nb.model_.to_json())
     assert again.guarantee == nb.guarantee_
@@ -124,7 +124,7 @@ def test_vertical_masks_learn_and_say_who_must_not_work_together(mode):
     X, y = rows()
     nb = FederatedNB(2.0, partition="vertical", mode=mode, schema=SCHEMA).fit(X, y)
     assert nb.score(X, y) > 0.8
-    assert nb.guarantee_.private
+    assert nb.guarantee_.is_private
     assert nb.manifest_.paillier is None
     assert "deals the masks" in str(nb.guarantee_)
 
@@ -134,7 +134,7 @@ def test_a_seed_repeats_itself_and_ends_the_promise():
     one, two = (FederatedNB(1.0, schema=SCHEMA, random_state=3).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     assert one.guarantee_.simulated
-    assert not one.guarantee_.private
+    assert not one.guarantee_.is_private
 
 
 def test_without_a_schema_it_warns_of_the_leak():

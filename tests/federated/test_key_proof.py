@@ -16,21 +16,21 @@ import gmpy2
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from rings import invitation
-from rounds import PARTIES, SCHEMA, agreed, cards, table, vector_of, vertical_manifest
+from ring_helpers import invitation
+from round_fixtures import PARTIES, SCHEMA, agreed, cards, table, vector_of, vertical_manifest
 
 from discreet.cli import main
-from discreet.documents import dump
+from discreet.documents import dump_document
 from discreet.errors import FormatError, PrivacyError
 from discreet.federated import vertical
 from discreet.federated.agreement import identity
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.counters import wanted_of
+from discreet.federated.counters import make_feature_requests
 from discreet.federated.crypto import key_proof, paillier
 from discreet.federated.crypto.key_proof import derive_challenges, prove_modulus, verify_modulus
-from discreet.federated.crypto.packing import WIDTH
-from discreet.federated.crypto.paillier import PrivateKey, PublicKey, generate
+from discreet.federated.crypto.packing import SLOT_BITS
+from discreet.federated.crypto.paillier import PrivateKey, PublicKey, generate_key
 
 PARTY = b"labels and its key"
 ROWS = 20
@@ -88,7 +88,7 @@ def unchecked(own, n):
     """A card with a key that is stated and signed, and with a proof that proves nothing."""
     public = PublicKey(n, allow_small=True)
     proof = bytes(key_proof.CHALLENGES * -(-public.bits // 8))
-    statement = own.sign(identity._stating(public.fingerprint, proof))
+    statement = own.sign(identity._encode_key_statement(public.fingerprint, proof))
     return replace(own.card, paillier=public.fingerprint, proof=proof, statement=statement)
 
 
@@ -102,10 +102,14 @@ def test_what_refreshing_does_not_hide_under_a_crafted_key(kind):
     public, mark = PublicKey(n, allow_small=True), part_of_order(p, exponent, modulus)
     others = n // modulus  # the mark modulo M, and one modulo all the rest
     lifted = gmpy2.mpz(1 + others * (pow(others, -1, modulus) * (mark - 1) % modulus))
-    ciphertexts = [public.refresh(public.embed(1)) * lifted ** (1 << i) for i in range(6)]
+    ciphertexts = [
+        public.refresh_ciphertext(public.embed_plaintext(1)) * lifted ** (1 << i) for i in range(6)
+    ]
     chosen = [i for i in range(6) if secrets.randbits(1)]
-    total = public.add([ciphertexts[i] for i in chosen]) * public.embed(secrets.randbelow(n))
-    seen = pow(int(public.refresh(total)), exponent, modulus)
+    total = public.add([ciphertexts[i] for i in chosen]) * public.embed_plaintext(
+        secrets.randbelow(n)
+    )
+    seen = pow(int(public.refresh_ciphertext(total)), exponent, modulus)
     base = pow(mark, exponent, modulus)
     read = [code for code in range(64) if pow(base, code, modulus) == seen]
     assert read == [sum(1 << i for i in chosen)]
@@ -131,11 +135,11 @@ def marking(label, marks, modulus):
     """The label provider hides labels as always, and marks the ciphertexts of some people."""
 
     def hide(own, codes, key):
-        public, hidden = label.way.public, []
+        public, hidden = label.protocol.public, []
         for row, code in enumerate(codes.tolist()):
-            plain = public.refresh(public.embed(1 << WIDTH * code))
+            plain = public.refresh_ciphertext(public.embed_plaintext(1 << SLOT_BITS * code))
             hidden.append(plain * gmpy2.powmod(modulus[0], marks.get(row, 0), modulus[1]))
-        payload = public.to_bytes([one % public.modulus for one in hidden])
+        payload = public.to_bytes([one % public.n_squared for one in hidden])
         return lambda card: [payload]
 
     return hide
@@ -145,7 +149,7 @@ def crafted_manifest(key):
     options = {"rows": ROWS, "partition": "vertical", "aggregation": "paillier"}
     return Manifest(
         SCHEMA,
-        wanted_of(SCHEMA, 4, ("age",)),
+        make_feature_requests(SCHEMA, 4, ("age",)),
         math.inf,
         cards(["hospital-a", "hospital-b"]),
         PARTIES["collector"].card,
@@ -176,21 +180,21 @@ def test_with_the_check_left_out_a_round_ends_normally_and_gives_chosen_people_a
     victims, marks = [3, 7, 11, 19], {3: 1, 7: 10**6, 11: 10**12, 19: 10**18}
 
     label = vertical.LabelProvider(PARTIES["labels"], manifest, key)
-    label.way.hide = marking(label, marks, (lifted, label.way.public.modulus))
-    for card, message in zip(manifest.providers, label.labels(codes), strict=True):
-        provider = vertical.Provider(PARTIES[card.name], manifest)
+    label.protocol.hide_labels = marking(label, marks, (lifted, label.protocol.public.n_squared))
+    for card, message in zip(manifest.providers, label.make_all_labels(codes), strict=True):
+        provider = vertical.VerticalProvider(PARTIES[card.name], manifest)
         provider.receive(message.to_bytes())
-        label.receive(provider.tables(columns).to_bytes())
-    sums = label._tables["hospital-b"]
-    collector = vertical.Collector(PARTIES["collector"], manifest)
-    collector.receive(label.shares().to_bytes())
-    release = vertical.Receiver(PARTIES["receiver"], manifest).receive(
-        collector.result().to_bytes()
+        label.receive(provider.make_tables(columns).to_bytes())
+    sums = label._hidden_tables["hospital-b"]
+    collector = vertical.VerticalCollector(PARTIES["collector"], manifest)
+    collector.receive(label.make_shares().to_bytes())
+    release = vertical.VerticalReceiver(PARTIES["receiver"], manifest).receive(
+        collector.make_result().to_bytes()
     )
 
-    exact = manifest.layout.vector(columns, codes)
+    exact = manifest.layout.count_rows(columns, codes)
     assert np.array_equal(vector_of(manifest, release.statistics), exact)  # nobody noticed
-    shift, read = label.way.chunks["hospital-b"].shift, []
+    shift, read = label.protocol.plaintext_layouts["hospital-b"].column_bits, []
     seen, base = pow(int(sums[0]), (q - 1) // p, q), pow(mark % q, (q - 1) // p, q)
     for cells in product(range(4), repeat=4):
         places = zip(cells, marks.values(), strict=True)
@@ -213,7 +217,7 @@ def test_everyone_who_reads_a_manifest_with_a_crafted_key_refuses_it(crafted_key
 
 
 def test_a_proper_key_is_proven_and_believed(small_key, real_key):
-    for key in (small_key, real_key, generate(64, allow_small=True)):
+    for key in (small_key, real_key, generate_key(64, allow_small=True)):
         n = key.public.n
         proof = prove_modulus(key, PARTY)
         verify_modulus(n, PARTY, proof, "labels")
@@ -238,16 +242,16 @@ def test_every_root_is_looked_at(small_key):
 
 
 def test_a_proof_holds_for_one_modulus_and_one_party(small_key):
-    proof, other = prove_modulus(small_key, PARTY), generate(1024, allow_small=True)
+    proof, other = prove_modulus(small_key, PARTY), generate_key(1024, allow_small=True)
     with pytest.raises(PrivacyError, match="root 1"):
         verify_modulus(other.public.n, PARTY, proof, "labels")
     with pytest.raises(PrivacyError, match="root 1"):
         verify_modulus(small_key.public.n, PARTY + b"2", proof, "labels")
     own = PARTIES["labels"]
     renamed = Identity("labels-2", own.signing)
-    lent = own.card_with(small_key)
-    assert lent.proof != renamed.card_with(small_key).proof
-    stated = own.sign(identity._stating(small_key.public.fingerprint, lent.proof))
+    lent = own.make_card_with_key(small_key)
+    assert lent.proof != renamed.make_card_with_key(small_key).proof
+    stated = own.sign(identity._encode_key_statement(small_key.public.fingerprint, lent.proof))
     borrowed = Card("labels-2", lent.signing, lent.paillier, lent.proof, stated)
     with pytest.raises(PrivacyError, match="the Paillier key of labels-2 is refused"):
         borrowed.verify_modulus(small_key.public.n)
@@ -336,8 +340,8 @@ def stating(own, n):
     """A card that states and signs any number at all as a Paillier key."""
     width = -(-n.bit_length() // 8)
     fingerprint = hashlib.sha256(abs(n).to_bytes(width, "big")).hexdigest()
-    proof = bytes(key_proof.CHALLENGES * min(width, key_proof.MAX_BITS // 8))
-    statement = own.sign(identity._stating(fingerprint, proof))
+    proof = bytes(key_proof.CHALLENGES * min(width, key_proof.MAX_MODULUS_BITS // 8))
+    statement = own.sign(identity._encode_key_statement(fingerprint, proof))
     return replace(own.card, paillier=fingerprint, proof=proof, statement=statement)
 
 
@@ -346,9 +350,9 @@ def write_round(folder, real_key, n):
     card = stating(PARTIES["labels"], n)
     body = json.loads(vertical_manifest(real_key).to_json())
     kept = {name: body[name] for name in body if name not in ("format", "version", "digest")}
-    manifest = dump("manifest", 4, {**kept, "paillier": hex(n), "label": card.to_body()})
+    manifest = dump_document("manifest", 4, {**kept, "paillier": hex(n), "label": card.to_body()})
     (folder / "manifest.json").write_text(manifest)
-    public = dump("paillier-public-key", paillier.VERSION, {"n": hex(n)})
+    public = dump_document("paillier-public-key", paillier.KEY_FILE_VERSION, {"n": hex(n)})
     (folder / "labels.public.json").write_text(public)
     (folder / "labels.paillier.json").write_text(real_key.to_json())
     (folder / "schema.json").write_text(SCHEMA.to_json())
@@ -410,7 +414,7 @@ def test_a_crafted_key_is_refused_at_every_entrance(entrance, tmp_path, monkeypa
 
 def test_a_card_carries_the_proof_signed(small_key):
     own = PARTIES["labels"]
-    card = Card.from_json(own.card_with(small_key).to_json())
+    card = Card.from_json(own.make_card_with_key(small_key).to_json())
     card.verify_modulus(small_key.public.n)
     for changed in ({"proof": b""}, {"proof": bytes(len(card.proof))}):
         with pytest.raises(FormatError, match="not signed by labels"):
@@ -420,7 +424,7 @@ def test_a_card_carries_the_proof_signed(small_key):
     body = card.to_body()
     for proof, match in (("xx", "not hexadecimal"), ("00" * 10**5, "too many")):
         with pytest.raises(FormatError, match=match):
-            Card.from_json(dump("party", 4, {**body, "proof": proof}))
+            Card.from_json(dump_document("party", 4, {**body, "proof": proof}))
 
 
 def test_cards_and_manifests_without_proofs_are_refused_by_name(tmp_path, small_key):
@@ -455,24 +459,26 @@ def test_long_numbers_are_refused_before_any_arithmetic(tmp_path, monkeypatch, r
 
     for name in ("is_prime", "gcd", "powmod", "mpz"):
         monkeypatch.setattr(gmpy2, name, never)
-    path.write_text(dump("manifest", 4, {**kept, "paillier": hex(n)}))
+    path.write_text(dump_document("manifest", 4, {**kept, "paillier": hex(n)}))
     result = CliRunner().invoke(main, ["federated", "show", str(path)])
     assert result.exit_code == 2, result.output
     assert "at most 8192 bits" in result.output.replace("\n", " ")
     with pytest.raises(PrivacyError, match="65513 bits is too long"):
         PublicKey(n)
     with pytest.raises(PrivacyError, match="at most 8192 bits"):
-        PublicKey.from_json(dump("paillier-public-key", paillier.VERSION, {"n": hex(n)}))
+        PublicKey.from_json(
+            dump_document("paillier-public-key", paillier.KEY_FILE_VERSION, {"n": hex(n)})
+        )
     with pytest.raises(PrivacyError, match="too long"):
         PrivateKey(n, 3)
     with pytest.raises(PrivacyError, match="too long"):
-        generate(8194)
+        generate_key(8194)
 
 
 def test_an_older_card_is_written_again_for_the_same_keys(tmp_path, monkeypatch):
     """Identities and Paillier keys stay; only what others get has another shape."""
     monkeypatch.chdir(tmp_path)
-    own, key = Identity.generate("labels"), generate(2048)
+    own, key = Identity.generate("labels"), generate_key(2048)
     (tmp_path / "labels.identity.json").write_text(own.to_json())
     for stated in (None, key.public.fingerprint):
         if stated is not None:

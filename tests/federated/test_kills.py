@@ -16,7 +16,7 @@ pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 pytest.importorskip("resource")
 
-from killing import play
+from crash_harness import run_round
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def settings(partition, way, mode, key):
 
 def undisturbed(folder, how):
     """The points of every party in a round in which nobody dies."""
-    with play(folder, **how) as one:
+    with run_round(folder, **how) as one:
         one.everyone()
         one.finish()
         one.check()
@@ -43,7 +43,7 @@ def undisturbed(folder, how):
 
 def killed(folder, how, fatal):
     """A round in which parties die at the points named, and that ends well all the same."""
-    with play(folder, **how) as one:
+    with run_round(folder, **how) as one:
         one.everyone(fatal)
         one.finish()
         one.check()

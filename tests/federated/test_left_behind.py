@@ -23,20 +23,27 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
-from rings import invitation
-from rounds import NAMES, PARTIES, horizontal_manifest, table, vertical_manifest
+from ring_helpers import invitation
+from round_fixtures import NAMES, PARTIES, horizontal_manifest, table, vertical_manifest
 from test_collector import Served, frame, receiver_in, run_all, soon, unsigned
 
 from discreet.errors import FormatError
-from discreet.federated.alignment.program import align
-from discreet.federated.alignment.service import Matching
-from discreet.federated.crypto.sealing import unsealed
+from discreet.federated.alignment.program import run_owner
+from discreet.federated.alignment.service import AlignmentSession
+from discreet.federated.crypto.sealing import unseal_bytes
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service import connection as connections
-from discreet.federated.service.connection import Connection, Line
-from discreet.federated.service.folder import Folder
-from discreet.federated.service.provider import Holding, _counted, _digest, aligned, label, provide
-from discreet.federated.service.server import Round
+from discreet.federated.service.connection import CollectorClient, RoundClient
+from discreet.federated.service.folder import StateFolder
+from discreet.federated.service.provider import (
+    ProviderInput,
+    _compute_column_digest,
+    _count_source,
+    load_aligned_columns,
+    run_label_provider,
+    run_provider,
+)
+from discreet.federated.service.server import RoundSession
 
 DIGESTS = ("sha256", "sha1", "md5", "sha512", "blake2b", "sha3_256")
 
@@ -100,7 +107,7 @@ def read_plain_secret(self, own, name):
 @pytest.fixture
 def folders_of_the_killed(tmp_path, monkeypatch):
     """A copy of every party's folder after each of its writes: where a kill could have left it."""
-    copies, write = [], Folder.write
+    copies, write = [], StateFolder.write
 
     def copying(self, name, content):
         write(self, name, content)
@@ -108,7 +115,7 @@ def folders_of_the_killed(tmp_path, monkeypatch):
             copies.append(tmp_path / "killed" / f"{len(copies)} {self.path.parent.name} {name}")
             shutil.copytree(self.path, copies[-1])
 
-    monkeypatch.setattr(Folder, "write", copying)
+    monkeypatch.setattr(StateFolder, "write", copying)
     return copies
 
 
@@ -132,11 +139,11 @@ def guesses_around(exact):
 def test_a_state_folder_confirms_no_guess_of_the_counts(twin, tmp_path, monkeypatch):
     """The folder of hospital-a, and of the twin that keeps an unsalted digest in it."""
     if twin:
-        monkeypatch.setattr(Folder, "same", same_as_it_was)
+        monkeypatch.setattr(StateFolder, "require_same_data", same_as_it_was)
     manifest = unsigned(horizontal_manifest(epsilon=1.0, deadline=soon(900)))
-    exact = _counted(manifest, frame(1))
+    exact = _count_source(manifest, frame(1))
     seen = []
-    once = Folder.once
+    once = StateFolder.load_or_create
 
     def while_it_runs(self, name, make):
         message = once(self, name, make)
@@ -145,15 +152,18 @@ def test_a_state_folder_confirms_no_guess_of_the_counts(twin, tmp_path, monkeypa
             seen.append(shutil.copytree(self.path, place))
         return message
 
-    monkeypatch.setattr(Folder, "once", while_it_runs)
-    running = Round(PARTIES["collector"], manifest, tmp_path / "collector")
+    monkeypatch.setattr(StateFolder, "load_or_create", while_it_runs)
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "collector")
     parts = [
-        (name, lambda c, s=seed: provide(c, Holding(frame(s)), tmp_path / c.own.name))
+        (
+            name,
+            lambda c, s=seed: run_provider(c, ProviderInput(frame(s)), tmp_path / c.identity.name),
+        )
         for seed, name in enumerate(NAMES, 1)
     ]
     with Served(running) as url:
         run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
-    assert running.finished
+    assert running.is_result_confirmed
     assert len(seen) == 3
     guesses = guesses_around(exact)
     for folder in (tmp_path / "while it ran", tmp_path / "hospital-a"):
@@ -166,8 +176,8 @@ TWINS = pytest.mark.parametrize("twin", [False, True], ids=["as it is", "keys in
 
 
 def in_clear(monkeypatch):
-    monkeypatch.setattr(Folder, "write_secret", plain_secret)
-    monkeypatch.setattr(Folder, "read_secret", read_plain_secret)
+    monkeypatch.setattr(StateFolder, "write_secret", plain_secret)
+    monkeypatch.setattr(StateFolder, "read_secret", read_plain_secret)
 
 
 @TWINS
@@ -178,15 +188,18 @@ def test_a_folder_confirms_no_guess_wherever_its_provider_was_killed(
     if twin:
         in_clear(monkeypatch)
     manifest = unsigned(horizontal_manifest(epsilon=1.0, deadline=soon(900)))
-    exact = _counted(manifest, frame(1))
-    running = Round(PARTIES["collector"], manifest, tmp_path / "collector")
+    exact = _count_source(manifest, frame(1))
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "collector")
     parts = [
-        (name, lambda c, s=seed: provide(c, Holding(frame(s)), tmp_path / c.own.name))
+        (
+            name,
+            lambda c, s=seed: run_provider(c, ProviderInput(frame(s)), tmp_path / c.identity.name),
+        )
         for seed, name in enumerate(NAMES, 1)
     ]
     with Served(running) as url:
         run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
-    assert running.finished
+    assert running.is_result_confirmed
     guesses = [(coded(guess.tolist()), *spellings(guess)) for guess in guesses_around(exact)]
     right = (coded(exact.tolist()), *spellings(exact))
     killed = [path for path in folders_of_the_killed if " hospital-a " in path.name]
@@ -203,19 +216,19 @@ def test_a_refused_provider_leaves_nothing_to_guess_from(twin, tmp_path, monkeyp
     """Its folder stays as it is: nobody starts it again."""
     if twin:
         in_clear(monkeypatch)
-    monkeypatch.setattr(connections, "LONELY", 0.0)
+    monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 0.0)
     manifest = unsigned(horizontal_manifest(epsilon=1.0, deadline=soon(900)))
-    right = (coded(_counted(manifest, frame(1)).tolist()),)
-    with Connection("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as line:
+    right = (coded(_count_source(manifest, frame(1)).tolist()),)
+    with RoundClient("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as line:
         line.leave_if_alone()
         with pytest.raises(ProtocolError, match="is gone"):
-            provide(line, Holding(frame(1)), tmp_path / "alone")
+            run_provider(line, ProviderInput(frame(1)), tmp_path / "alone")
     known = (PARTIES["hospital-b"].card,)
     with (
-        Connection("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as line,
+        RoundClient("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as line,
         pytest.raises(ProtocolError, match="not among the known ones"),
     ):
-        provide(line, Holding(frame(1), known=known), tmp_path / "unknown")
+        run_provider(line, ProviderInput(frame(1), known_cards=known), tmp_path / "unknown")
     for name in ("alone", "unknown"):
         left = tmp_path / name
         assert [*left.rglob("data")]
@@ -247,27 +260,27 @@ def test_the_code_of_the_data_is_keyed_and_goes_with_the_key(tmp_path):
     manifest, own = horizontal_manifest(), PARTIES["hospital-a"]
     codes = []
     for place in ("a", "b"):
-        kept = Folder(tmp_path / place, manifest)
-        with kept.held(own):
-            kept.same([1, 2, 3], "x")
-            kept.same([1, 2, 3], "x")
+        kept = StateFolder(tmp_path / place, manifest)
+        with kept.hold_session(own):
+            kept.require_same_data([1, 2, 3], "x")
+            kept.require_same_data([1, 2, 3], "x")
             with pytest.raises(ProtocolError, match="the data are not those"):
-                kept.same([1, 2, 4], "x")
+                kept.require_same_data([1, 2, 4], "x")
             codes.append(kept.read("data"))
             session = kept.read_secret(own, "session")
             assert codes[-1] == hmac.digest(session, coded([1, 2, 3], "x"), "sha256")
             assert session not in bytes_below(kept.path)
-        own.forget(manifest.hash)
+        own.delete_session(manifest.hash)
     assert codes[0] != codes[1]
-    kept.deliver()
+    kept.mark_delivered()
     assert kept.read("data") is None  # not needed any more
-    first = Folder(tmp_path / "a", manifest)
+    first = StateFolder(tmp_path / "a", manifest)
     assert first.read("data")
-    first.finish(own)
+    first.finish_round(own)
     for name in ("session", "secret", "data", "digest"):
         assert first.read(name) is None
     with pytest.raises(ProtocolError, match="no key of this round"):
-        first.same([1, 2, 3], "x")
+        first.require_same_data([1, 2, 3], "x")
 
 
 def test_what_an_earlier_version_left_of_ended_rounds_is_deleted(tmp_path):
@@ -284,13 +297,13 @@ def test_what_an_earlier_version_left_of_ended_rounds_is_deleted(tmp_path):
         if name != "foreign":
             (folder / "party").write_text(own.card.fingerprint)
     assert recovered(old["ended"], [exact]) == [exact]
-    kept = Folder(tmp_path, horizontal_manifest())
-    with kept.held(own):
+    kept = StateFolder(tmp_path, horizontal_manifest())
+    with kept.hold_session(own):
         assert recovered(old["ended"], [exact]) == []
         assert (old["ended"] / "finished").exists()
         for name in ("begun", "foreign", "another folder"):  # not ours to delete, or not ended
             assert (old[name] / "data").exists()
-    kept.finish(own)
+    kept.finish_round(own)
 
 
 @pytest.mark.parametrize("aggregation", ["masks", "paillier"])
@@ -303,19 +316,20 @@ def test_nothing_of_rows_and_labels_can_be_confirmed_after_a_vertical_round(
     columns, codes = table(40, 3)
     text = [manifest.schema.classes[code] for code in codes]
     tables = {**columns, "class": np.array(text, dtype=object), "id": np.arange(40)}
-    running = Round(PARTIES["collector"], manifest, tmp_path / "collector")
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "collector")
 
-    holding = Holding(tables, "id")
+    holding = ProviderInput(tables, "id")
     parts = [
-        (name, lambda c: provide(c, holding, tmp_path / c.own.name)) for name in manifest.columns
+        (name, lambda c: run_provider(c, holding, tmp_path / c.identity.name))
+        for name in manifest.columns
     ]
-    parts.append(("labels", lambda c: label(c, holding, tmp_path / "labels", key)))
+    parts.append(("labels", lambda c: run_label_provider(c, holding, tmp_path / "labels", key)))
     with Served(running) as url:
         run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
-    assert running.finished
+    assert running.is_result_confirmed
     names = ("colour", "size", "age", "class")
-    held, ids = aligned(tables, names, "id")
-    plain = [_digest(ids), *(_digest(held[name]) for name in names)]
+    held, ids = load_aligned_columns(tables, names, "id")
+    plain = [_compute_column_digest(ids), *(_compute_column_digest(held[name]) for name in names)]
     data = bytes_below(tmp_path)
     for code in plain:
         assert code.encode() not in data
@@ -331,12 +345,12 @@ def test_nothing_of_rows_and_labels_can_be_confirmed_after_a_vertical_round(
 def aligned_by_all(tmp_path, texts):
     """Align as three owners with the same ids; gives their names."""
     agreed = unsigned(invitation(deadline=soon(900)))
-    running = Matching(PARTIES["collector"], agreed, tmp_path / "collector")
+    running = AlignmentSession(PARTIES["collector"], agreed, tmp_path / "collector")
     owners = [card.name for card in agreed.owners]
 
     def act(name):
-        with Line(url, PARTIES[name], agreed) as line:
-            align(line, texts, tmp_path / name, lambda rows: None)
+        with CollectorClient(url, PARTIES[name], agreed) as line:
+            run_owner(line, texts, tmp_path / name, lambda rows: None)
 
     with Served(running) as url:
         jobs = [threading.Thread(target=act, args=(name,), daemon=True) for name in owners]
@@ -344,7 +358,7 @@ def aligned_by_all(tmp_path, texts):
             job.start()
         for job in jobs:
             job.join(900)
-    assert running.finished
+    assert running.is_result_confirmed
     return owners
 
 
@@ -359,23 +373,31 @@ def test_nothing_of_the_ids_can_be_confirmed_after_an_alignment(tmp_path):
 def test_the_key_of_a_folder_comes_from_the_secret_part_of_the_identity(tmp_path):
     """Nothing that others know, or that is in the folder, takes its place."""
     manifest, own = horizontal_manifest(), PARTIES["hospital-a"]
-    kept = Folder(tmp_path, manifest)
-    kept.join(own)
+    kept = StateFolder(tmp_path, manifest)
+    kept.join_round(own)
     content, info = kept.read("session"), b"discreet/folder/1\0session"
 
     def opens(secret):
         derive = HKDF(algorithm=SHA256(), length=32, salt=manifest.hash, info=info)
         with contextlib.suppress(ProtocolError):
-            return unsealed(derive.derive(secret), content) == own.session(manifest.hash)
+            return unseal_bytes(derive.derive(secret), content) == own.get_session_private_key(
+                manifest.hash
+            )
 
-    public = [b"", bytes(32), own.card.signing, manifest.hash, own.join(manifest.hash)]
+    public = [
+        b"",
+        bytes(32),
+        own.card.signing,
+        manifest.hash,
+        own.get_session_public_key(manifest.hash),
+    ]
     public += [bytes.fromhex(own.card.fingerprint), *keys_in(kept.path)]
-    public += [manifest.signed_by(own).signatures[own.name].encode()]
+    public += [manifest.with_signatures(own).signatures[own.name].encode()]
     assert not any(opens(secret) or opens(secret[:32]) for secret in public)
     with pytest.raises(ProtocolError, match="does not open"):
-        unsealed(bytes(32), content)
+        unseal_bytes(bytes(32), content)
     assert opens(own.signing.private_bytes_raw())
-    kept.finish(own)
+    kept.finish_round(own)
 
 
 @pytest.mark.skipif(not hasattr(os, "O_DIRECTORY"), reason="folders are not synced here")
@@ -388,22 +410,22 @@ def test_what_is_deleted_at_the_end_does_not_come_back_after_a_power_cut(tmp_pat
             kept_by_disk.append(set(os.listdir(file)))
         sync(file)
 
-    kept = Folder(tmp_path, manifest)
-    kept.join(own)
-    kept.same([1, 2, 3])
+    kept = StateFolder(tmp_path, manifest)
+    kept.join_round(own)
+    kept.require_same_data([1, 2, 3])
     kept.write("submission.body", b"under this key")
     monkeypatch.setattr(os, "fsync", synced)
-    kept.finish(own)
+    kept.finish_round(own)
     assert kept_by_disk[-1] == {"party", "finished"}
 
 
 @pytest.mark.parametrize("damage", ["cut off", "changed", "another file"])
 def test_a_damaged_key_of_a_round_is_named(damage, tmp_path):
     manifest, own = horizontal_manifest(), PARTIES["hospital-a"]
-    kept = Folder(tmp_path, manifest)
-    kept.join(own)
+    kept = StateFolder(tmp_path, manifest)
+    kept.join_round(own)
     content = kept.read("session")
-    kept.write_secret(own, "secret", own.session(manifest.hash))
+    kept.write_secret(own, "secret", own.get_session_private_key(manifest.hash))
     kept.write(
         "session",
         {
@@ -413,9 +435,9 @@ def test_a_damaged_key_of_a_round_is_named(damage, tmp_path):
         }[damage],
     )
     with pytest.raises(FormatError, match=r"session: the kept key of this round is damaged"):
-        Folder(tmp_path, manifest).join(own)
+        StateFolder(tmp_path, manifest).join_round(own)
     assert kept.read("session"), "what was damaged may be restored"
-    own.forget(manifest.hash)
+    own.delete_session(manifest.hash)
 
 
 @pytest.mark.parametrize("twin", [False, True], ids=["as it is", "refused and left"])
@@ -424,10 +446,10 @@ def test_what_an_earlier_version_left_of_a_round_that_never_ended_is_deleted(
 ):
     """It cannot go on; its key lies there in clear, and an unsalted digest of the counts."""
     if twin:
-        monkeypatch.setattr(Folder, "finish", lambda self, own: None)
+        monkeypatch.setattr(StateFolder, "finish_round", lambda self, own: None)
     manifest, own, exact = horizontal_manifest(), PARTIES["hospital-a"], [5, 0, 7]
-    kept = Folder(tmp_path, manifest)
-    session = own.session(manifest.hash)
+    kept = StateFolder(tmp_path, manifest)
+    session = own.get_session_private_key(manifest.hash)
     digest = hashlib.sha256(str(exact).encode()).digest()
     for name, content in {"session": session, "secret": session, "data": digest}.items():
         kept.write(name, content)
@@ -435,12 +457,12 @@ def test_what_an_earlier_version_left_of_a_round_that_never_ended_is_deleted(
     assert recovered(tmp_path, [exact]) == [exact]
     with (
         pytest.raises(FormatError, match="was written by another version; agree on a new round"),
-        Folder(tmp_path, manifest).held(own),
+        StateFolder(tmp_path, manifest).hold_session(own),
     ):
         raise AssertionError("the round went on")
     assert (recovered(tmp_path, [exact]) == [exact]) == twin
     assert (session in bytes_below(tmp_path)) == twin
     assert (kept.read("submission.body") is not None) == twin
     with pytest.raises((ProtocolError, FormatError), match=None if twin else "finished this round"):
-        Folder(tmp_path, manifest).join(own)
-    own.forget(manifest.hash)
+        StateFolder(tmp_path, manifest).join_round(own)
+    own.delete_session(manifest.hash)

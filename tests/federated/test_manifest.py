@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from rounds import (
+from round_fixtures import (
     NAMES,
     PARTIES,
     SCHEMA,
@@ -21,11 +21,11 @@ from rounds import (
 )
 
 from discreet import Categorical, Numeric, Schema
-from discreet.documents import dump
+from discreet.documents import dump_document
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.counters import Layout, Wanted, wanted_of
+from discreet.federated.counters import FeatureRequest, Layout, make_feature_requests
 from discreet.federated.refusals import ProtocolError
 
 
@@ -39,7 +39,7 @@ def test_a_manifest_travels_and_keeps_its_hash(small_key):
         again = Manifest.from_json(manifest.to_json(), allow_small_key=True)
         assert again == manifest
         assert again.hash == manifest.hash
-        assert again.unsigned == ()
+        assert again.unsigned_parties == ()
 
 
 def test_every_field_is_in_the_hash(small_key):
@@ -55,7 +55,7 @@ def test_every_field_is_in_the_hash(small_key):
             {"rows": 41},
             {"nonce": "0"},
             {"deadline": "2030-01-01T00:00:00+00:00"},
-            {"wanted": wanted_of(SCHEMA, 5, ["age"])},
+            {"requests": make_feature_requests(SCHEMA, 5, ["age"])},
             {"columns": {"hospital-a": ("colour",), "hospital-b": ("size", "age")}},
         )
     }
@@ -65,17 +65,17 @@ def test_every_field_is_in_the_hash(small_key):
 
 def test_a_changed_manifest_has_lost_its_signatures():
     changed = replace(horizontal_manifest(), epsilon=100.0)
-    assert set(changed.unsigned) == {*NAMES, "collector", "receiver"}
+    assert set(changed.unsigned_parties) == {*NAMES, "collector", "receiver"}
     with pytest.raises(ProtocolError, match="not-agreed"):
-        changed.require_agreed()
+        changed.require_all_signatures()
 
 
 def test_only_parties_sign_and_only_with_their_own_keys():
     stranger = Identity.generate("hospital-a")
     with pytest.raises(ProtocolError, match="unknown-sender"):
-        horizontal_manifest().signed_by(stranger)
+        horizontal_manifest().with_signatures(stranger)
     signatures = {**horizontal_manifest().signatures, "hospital-b": "zz"}
-    assert replace(horizontal_manifest(), signatures=signatures).unsigned
+    assert replace(horizontal_manifest(), signatures=signatures).unsigned_parties
 
 
 def test_small_keys_and_foreign_sensitivities_do_not_get_in_by_file(small_key):
@@ -87,7 +87,7 @@ def test_small_keys_and_foreign_sensitivities_do_not_get_in_by_file(small_key):
         del body[key]
     body["wanted"][2]["sensitivities"] = [1, 1, 1]
     with pytest.raises(FormatError, match="sensitivities"):
-        Manifest.from_json(dump("manifest", 4, body), allow_small_key=True)
+        Manifest.from_json(dump_document("manifest", 4, body), allow_small_key=True)
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ def test_small_keys_and_foreign_sensitivities_do_not_get_in_by_file(small_key):
         ({"rows": 5}, "vertical"),
         ({"collector": PARTIES["receiver"].card}, "same name"),
         ({"collector": replace(PARTIES["receiver"].card, name="other")}, "same key"),
-        ({"wanted": ()}, "at least one"),
-        ({"wanted": (Wanted("colour", "moments"),)}, "not numeric"),
-        ({"wanted": (Wanted("colour", weight=0),)}, "weight"),
-        ({"wanted": (Wanted("size", edges=(0.0, 5.0, 11.0)),)}, "public bounds"),
+        ({"requests": ()}, "at least one"),
+        ({"requests": (FeatureRequest("colour", "moments"),)}, "not numeric"),
+        ({"requests": (FeatureRequest("colour", weight=0),)}, "weight"),
+        ({"requests": (FeatureRequest("size", edges=(0.0, 5.0, 11.0)),)}, "public bounds"),
         ({"epsilon": 1e-300}, "out of range"),
         ({"deadline": "tomorrow"}, "ISO 8601"),
         ({"deadline": "2030-01-01T00:00:00"}, "time zone"),
@@ -141,15 +141,15 @@ def test_vertical_rounds_need_labels_rows_and_columns(small_key):
 def test_numbers_without_bounds_are_refused():
     schema = Schema([Numeric("x")], "class", [0, 1])
     with pytest.raises(SchemaError, match="no public bounds"):
-        Layout(schema, (Wanted("x", "moments"),))
+        Layout(schema, (FeatureRequest("x", "moments"),))
     with pytest.raises(SchemaError, match="no feature"):
-        wanted_of(SCHEMA, 4, ["nothing"])
+        make_feature_requests(SCHEMA, 4, ["nothing"])
 
 
 @pytest.mark.parametrize("margin", [0, 1, 3])
 def test_the_costs_of_all_tables_add_up_to_epsilon_exactly(margin):
     manifest = horizontal_manifest(epsilon=0.1, margin=margin)
-    assert sum(map(manifest.cost, manifest.layout.blocks)) == Fraction(0.1)
+    assert sum(map(manifest.compute_block_epsilon, manifest.layout.blocks)) == Fraction(0.1)
     assert manifest.guarantee.epsilon == 0.1
     assert math.fsum(c.epsilon for c in manifest.guarantee.charges) == pytest.approx(0.1)
 
@@ -158,8 +158,10 @@ def test_noise_is_calibrated_to_what_one_record_changes(small_key):
     """Horizontal: one entry of each block; vertical: two, by replacing a record."""
     flat, upright = horizontal_manifest(), vertical_manifest(small_key)
     for manifest, entries in ((flat, 1), (upright, 2)):
-        for block, noise in manifest.noises.items():
-            assert noise.scale == entries * block.sensitivity / manifest.cost(block)
+        for block, noise in manifest.block_noises.items():
+            assert noise.scale == entries * block.sensitivity / manifest.compute_block_epsilon(
+                block
+            )
             assert noise.parties == 3
 
 
@@ -167,10 +169,10 @@ def test_one_record_changes_no_block_by_more_than_its_sensitivity():
     manifest = horizontal_manifest()
     columns, codes = table(200, 3)
     columns["age"][:2], columns["size"][:2] = [0, 100], [0, 10]
-    before = manifest.layout.vector(columns, codes)
+    before = manifest.layout.count_rows(columns, codes)
     for row in range(200):
         rest = {name: np.delete(column, row) for name, column in columns.items()}
-        change = before - manifest.layout.vector(rest, np.delete(codes, row))
+        change = before - manifest.layout.count_rows(rest, np.delete(codes, row))
         for block, part in manifest.layout.split(change):
             assert np.abs(part).sum() <= block.sensitivity
             assert np.count_nonzero(part) <= 1
@@ -180,12 +182,12 @@ def test_rows_and_totals_agree():
     layout = horizontal_manifest().layout
     columns, codes = table(100, 4)
     parts = []
-    for one in layout.wanted:
-        for block, weights in layout.rows(one, columns[one.feature]):
+    for one in layout.requests:
+        for block, weights in layout.encode_rows(one, columns[one.feature]):
             sums = np.zeros((2, block.size), dtype=np.int64)
             np.add.at(sums, codes, weights)
             parts.append(sums.reshape(-1))
-    assert np.array_equal(np.concatenate(parts), layout.vector(columns, codes))
+    assert np.array_equal(np.concatenate(parts), layout.count_rows(columns, codes))
 
 
 def test_the_promise_names_everything_it_rests_on(small_key):
@@ -205,25 +207,25 @@ def test_the_promise_names_everything_it_rests_on(small_key):
     assert dealt not in str(upright)
     assert dealt in str(vertical_manifest().guarantee)
     assert "Paillier" not in str(vertical_manifest().guarantee)
-    assert not horizontal_manifest(epsilon=math.inf).guarantee.private
+    assert not horizontal_manifest(epsilon=math.inf).guarantee.is_private
 
 
 def test_identities_and_cards_travel_and_hide_their_secrets():
     own = Identity.generate("hospital-a")
     again = Identity.from_json(own.to_json())
     assert again.card == own.card == Card.from_json(own.card.to_json())
-    assert again.card.verify(own.sign(b"x"), b"x")
+    assert again.card.verify_signature(own.sign(b"x"), b"x")
     assert own.signing.private_bytes_raw().hex() not in repr(own) + own.card.to_json()
     for name in ("", "two words", "a" * 65, "../etc", "ä"):
         with pytest.raises(FormatError, match="not a valid name"):
             Identity.generate(name)
     body = {"name": "a", "signing": "xx", "paillier": None, "proof": None, "statement": None}
     with pytest.raises(FormatError, match="hexadecimal"):
-        Card.from_json(dump("party", 4, body))
+        Card.from_json(dump_document("party", 4, body))
     with pytest.raises(FormatError, match="32 bytes"):
-        Card.from_json(dump("party", 4, {**body, "signing": "00"}))
+        Card.from_json(dump_document("party", 4, {**body, "signing": "00"}))
     with pytest.raises(FormatError, match="damaged"):
-        Identity.from_json(dump("identity", 2, {"name": "a", "signing": "xx"}))
+        Identity.from_json(dump_document("identity", 2, {"name": "a", "signing": "xx"}))
 
 
 def test_exact_statistics_of_another_schema_are_refused():
@@ -232,12 +234,12 @@ def test_exact_statistics_of_another_schema_are_refused():
     other = Schema([Categorical("colour", ["red"])], "class", ["no", "yes"])
     exact = count_arrays(other, {"colour": np.array(["red"], object)}, np.array([0], np.int32))
     with pytest.raises(SchemaError, match="another schema"):
-        horizontal_manifest().layout.vector_of(exact)
+        horizontal_manifest().layout.encode_statistics(exact)
 
 
 def test_a_liar_is_flagged_and_honest_parties_are_not():
     manifest = horizontal_manifest(epsilon=3.0)
-    exact = [manifest.layout.vector(*table(2000, seed)) for seed in range(3)]
+    exact = [manifest.layout.count_rows(*table(2000, seed)) for seed in range(3)]
     assert horizontal_round(manifest, exact)[0].inconsistent == ()
     exact[1] = exact[1].copy()
     exact[1][:6] += 500  # one table says there are many more people than the others do
@@ -247,8 +249,8 @@ def test_a_liar_is_flagged_and_honest_parties_are_not():
 def test_honest_rounds_are_not_flagged_however_little_noise():
     for epsilon in (0.01, 1.0, 100.0, math.inf):
         manifest = horizontal_manifest(epsilon=epsilon, margin=1)
-        exact = [manifest.layout.vector(*table(50, seed)) for seed in range(3)]
+        exact = [manifest.layout.count_rows(*table(50, seed)) for seed in range(3)]
         assert horizontal_round(manifest, exact)[0].inconsistent == ()
-    single = agreed(replace(horizontal_manifest(), wanted=wanted_of(SCHEMA, 4)[:1]))
-    exact = [single.layout.vector(*table(50, seed)) for seed in range(3)]
+    single = agreed(replace(horizontal_manifest(), requests=make_feature_requests(SCHEMA, 4)[:1]))
+    exact = [single.layout.count_rows(*table(50, seed)) for seed in range(3)]
     assert horizontal_round(single, exact)[0].inconsistent == ()

@@ -7,21 +7,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from rounds import acquainted
+from round_fixtures import acquainted
 from scipy import stats
 
 from discreet.errors import PrivacyError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.crypto.masks import (
-    EXCESS,
+    EXCESS_BITS,
     Pads,
-    pair_key,
-    residues,
-    tag,
-    words,
+    compute_tag,
+    derive_pair_key,
+    expand_residues,
+    expand_words,
 )
-from discreet.federated.crypto.noise import PolyaShares, _uniform, polya
-from discreet.federated.crypto.sealing import sealed, unsealed
+from discreet.federated.crypto.noise import PolyaShares, _draw_uniform, draw_polya
+from discreet.federated.crypto.sealing import seal_bytes, unseal_bytes
 from discreet.federated.refusals import ProtocolError
 from discreet.randomness import CryptoRandom, SeededRandom
 
@@ -67,11 +67,13 @@ def test_any_s_minus_t_shares_together_are_exactly_discrete_laplace(parties, tol
 @pytest.mark.parametrize(("parties", "tolerated"), [(2, 1), (3, 1), (5, 2)])
 def test_all_s_shares_sum_to_the_stated_law_and_keep_the_promise(parties, tolerated):
     scale, shares = 4.0, PolyaShares(4.0, parties, tolerated)
-    law = sum_law(scale, shares.needed, parties)
+    law = sum_law(scale, shares.required_shares, parties)
     k = np.arange(-TAIL, TAIL + 1)
     assert law.sum() == pytest.approx(1, abs=1e-9)
     assert (law * k**2).sum() == pytest.approx(shares.variance, rel=1e-9)
-    whole = stats.nbinom.pmf(np.arange(TAIL + 1), parties / shares.needed, -math.expm1(-1 / scale))
+    whole = stats.nbinom.pmf(
+        np.arange(TAIL + 1), parties / shares.required_shares, -math.expm1(-1 / scale)
+    )
     np.testing.assert_allclose(law, np.convolve(whole, whole[::-1]), rtol=0, atol=1e-12)
     assert worst_ratio(law) <= 1 / scale + 1e-6
 
@@ -87,7 +89,7 @@ def test_with_one_share_less_than_promised_the_promise_fails(parties, tolerated)
 @pytest.mark.parametrize(("scale", "parts"), [(0.7, 2), (5.0, 3), (40.0, 15), (3.0, 200)])
 def test_the_sampler_draws_the_polya_law(scale, parts):
     """Chi-square against the law, false-alarm rate 1e-6."""
-    draws = polya(scale, parts, 200_000, CryptoRandom())
+    draws = draw_polya(scale, parts, 200_000, CryptoRandom())
     law = stats.nbinom(1 / parts, -math.expm1(-1 / scale))
     edges, last = [0], 0
     while law.sf(last - 1) * len(draws) > 60:
@@ -106,7 +108,7 @@ def test_the_sampler_draws_the_polya_law(scale, parts):
 
 def test_the_chi_square_would_notice_a_wrong_shape():
     """The known-bad twin: shape 1/4 held against the law of shape 1/3."""
-    draws = polya(5.0, 4, 200_000, SeededRandom(1))
+    draws = draw_polya(5.0, 4, 200_000, SeededRandom(1))
     zero = stats.nbinom.pmf(0, 1 / 3, -math.expm1(-1 / 5.0))
     assert stats.binomtest(int((draws == 0).sum()), len(draws), zero).pvalue < FALSE_ALARM
 
@@ -143,8 +145,8 @@ def test_given_the_geometric_draw_the_urn_is_exact():
 
 
 def test_scales_from_none_to_enormous():
-    assert not PolyaShares(0, 3).draw(5, CryptoRandom()).any()
-    huge = PolyaShares(2**40, 3).draw(50, CryptoRandom())
+    assert not PolyaShares(0, 3).draw_share(5, CryptoRandom()).any()
+    huge = PolyaShares(2**40, 3).draw_share(50, CryptoRandom())
     assert np.abs(huge).max() > 2**30
     with pytest.raises(PrivacyError, match="out of range"):
         PolyaShares(2**60, 3)
@@ -169,13 +171,13 @@ def all_pads(people, opener=None, manifest=ROUND):
 
 
 def test_masks_sum_to_zero_modulo_2_to_the_64(people):
-    total = sum(pads.words(100) for pads in all_pads(people))
+    total = sum(pads.sum_words(100) for pads in all_pads(people))
     assert not total.any()
 
 
 def test_the_product_of_all_blinding_factors_is_one(people, small_key):
     n = small_key.public.n
-    pads = [pads.residues(5, n) for pads in all_pads(people)]
+    pads = [pads.sum_residues(5, n) for pads in all_pads(people)]
     for q in range(5):
         product = 1
         for own in pads:
@@ -184,19 +186,19 @@ def test_the_product_of_all_blinding_factors_is_one(people, small_key):
 
 
 def test_without_one_provider_the_rest_stays_hidden(people):
-    total = sum(pads.words(100) for pads in all_pads(people)[:-1])
+    total = sum(pads.sum_words(100) for pads in all_pads(people)[:-1])
     assert np.unique(total).size == 100
 
 
 def test_the_opener_alone_can_take_its_pads_away(people, small_key):
     opener, n = Identity.generate("receiver"), small_key.public.n
     acquainted([*people, opener], ROUND)
-    keys = [pair_key(opener, one.card, ROUND, "opening") for one in people]
-    total = sum(pads.words(50) for pads in all_pads(people, opener.card))
+    keys = [derive_pair_key(opener, one.card, ROUND, "opening") for one in people]
+    total = sum(pads.sum_words(50) for pads in all_pads(people, opener.card))
     assert total.any()
-    assert not (total - sum(words(key, 50) for key in keys)).any()
-    plain = np.array([p.residues(3, n) for p in all_pads(people, opener.card)], dtype=object)
-    own = np.array([residues(key, 3, n) for key in keys], dtype=object)
+    assert not (total - sum(expand_words(key, 50) for key in keys)).any()
+    plain = np.array([p.sum_residues(3, n) for p in all_pads(people, opener.card)], dtype=object)
+    own = np.array([expand_residues(key, 3, n) for key in keys], dtype=object)
     assert ((plain.sum(axis=0) - own.sum(axis=0)) % n).tolist() == [0, 0, 0]
 
 
@@ -205,85 +207,92 @@ def test_pads_are_fresh_for_every_round_position_and_purpose(people):
     acquainted(people, ROUND)
     acquainted(people, b"another".ljust(32))
     keys = {
-        pair_key(one, two, ROUND, "pads"),
-        pair_key(one, two, ROUND, "opening"),
-        pair_key(one, two, b"another".ljust(32), "pads"),
-        pair_key(one, people[2].card, ROUND, "pads"),
+        derive_pair_key(one, two, ROUND, "pads"),
+        derive_pair_key(one, two, ROUND, "opening"),
+        derive_pair_key(one, two, b"another".ljust(32), "pads"),
+        derive_pair_key(one, people[2].card, ROUND, "pads"),
     }
     assert len(keys) == 4
-    assert pair_key(people[1], one.card, ROUND, "pads") in keys
-    drawn = words(keys.pop(), 10_000)
+    assert derive_pair_key(people[1], one.card, ROUND, "pads") in keys
+    drawn = expand_words(keys.pop(), 10_000)
     assert np.unique(drawn).size == drawn.size
 
 
 def test_pads_look_uniform(people, small_key):
     """Chi-square on bytes, false-alarm rate 1e-6 each."""
     pad = all_pads(people)[0]
-    counts = np.bincount(pad.words(20_000).view(np.uint8), minlength=256)
+    counts = np.bincount(pad.sum_words(20_000).view(np.uint8), minlength=256)
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
     n = small_key.public.n
-    top = [value * 64 // n for value in pad.residues(4000, n)]
+    top = [value * 64 // n for value in pad.sum_residues(4000, n)]
     assert stats.chisquare(np.bincount(top, minlength=64)).pvalue > FALSE_ALARM
-    assert EXCESS >= 128
+    assert EXCESS_BITS >= 128
 
 
 def test_a_seal_opens_for_the_pair_only_and_shows_changes(people):
     acquainted(people, ROUND)
-    key = pair_key(people[0], people[1].card, ROUND, "model")
-    closed = sealed(key, b"probabilities")
-    assert sealed(key, b"probabilities") != closed  # a fresh nonce each time
-    assert unsealed(pair_key(people[1], people[0].card, ROUND, "model"), closed) == b"probabilities"
+    key = derive_pair_key(people[0], people[1].card, ROUND, "model")
+    closed = seal_bytes(key, b"probabilities")
+    assert seal_bytes(key, b"probabilities") != closed  # a fresh nonce each time
+    assert (
+        unseal_bytes(derive_pair_key(people[1], people[0].card, ROUND, "model"), closed)
+        == b"probabilities"
+    )
     with pytest.raises(ProtocolError, match="does not open"):
-        unsealed(key, closed[:-1] + bytes([closed[-1] ^ 1]))
+        unseal_bytes(key, closed[:-1] + bytes([closed[-1] ^ 1]))
     with pytest.raises(ProtocolError, match="does not open"):
-        unsealed(pair_key(people[2], people[0].card, ROUND, "model"), closed)
-    assert tag(key, b"order") != tag(key, b"other order")
+        unseal_bytes(derive_pair_key(people[2], people[0].card, ROUND, "model"), closed)
+    assert compute_tag(key, b"order") != compute_tag(key, b"other order")
 
 
 def test_a_key_of_low_order_is_refused(people):
     one, weak = people[0], Card("mallory", people[1].card.signing)
-    one.meet(ROUND, {one.name: one.join(ROUND), weak.name: bytes(32)})
-    with pytest.raises(ProtocolError, match="not a proper one"):
-        pair_key(one, weak, ROUND, "pads")
+    one.store_session_public_keys(
+        ROUND, {one.name: one.get_session_public_key(ROUND), weak.name: bytes(32)}
+    )
+    with pytest.raises(ProtocolError, match="is not a valid X25519 key"):
+        derive_pair_key(one, weak, ROUND, "pads")
 
 
 def test_a_stolen_identity_does_not_open_what_was_sent_before(people):
     acquainted(people, ROUND)
     one, two = people[:2]
-    publics = {person.name: person.join(ROUND) for person in people}
+    publics = {person.name: person.get_session_public_key(ROUND) for person in people}
     stolen = Identity.from_json(one.to_json())
     with pytest.raises(ProtocolError, match="no key with"):
-        pair_key(stolen, two.card, ROUND, "model")
+        derive_pair_key(stolen, two.card, ROUND, "model")
     with pytest.raises(ProtocolError, match="which is lost"):
-        stolen.meet(ROUND, publics)
-    one.forget(ROUND)
+        stolen.store_session_public_keys(ROUND, publics)
+    one.delete_session(ROUND)
     with pytest.raises(ProtocolError, match="no key with"):
-        pair_key(one, two.card, ROUND, "model")
+        derive_pair_key(one, two.card, ROUND, "model")
 
 
 def test_twin_with_the_key_of_the_round_a_stolen_identity_opens_everything(people):
     """Stolen too early, before the key is deleted, or from a backup that still holds it."""
     acquainted(people, ROUND)
     one, two = people[:2]
-    closed = sealed(pair_key(two, one.card, ROUND, "model"), b"probabilities")
-    publics = {person.name: person.join(ROUND) for person in people}
+    closed = seal_bytes(derive_pair_key(two, one.card, ROUND, "model"), b"probabilities")
+    publics = {person.name: person.get_session_public_key(ROUND) for person in people}
     stolen = Identity.from_json(one.to_json())
-    stolen.resume(ROUND, one.session(ROUND))
-    stolen.meet(ROUND, publics)
-    assert unsealed(pair_key(stolen, two.card, ROUND, "model"), closed) == b"probabilities"
+    stolen.resume_session(ROUND, one.get_session_private_key(ROUND))
+    stolen.store_session_public_keys(ROUND, publics)
+    assert (
+        unseal_bytes(derive_pair_key(stolen, two.card, ROUND, "model"), closed) == b"probabilities"
+    )
 
 
 def test_what_a_party_draws_is_the_difference_of_two_polya_draws():
     """Counts of -6 … 6 in 40000 draws, six deviations each; one-sided noise is the twin."""
     shares, size = PolyaShares(2, 3, 1), 40_000
-    expected = size * share_law(2.0, shares.needed)[TAIL - 6 : TAIL + 7]
+    expected = size * share_law(2.0, shares.required_shares)[TAIL - 6 : TAIL + 7]
 
     def fits(drawn):
         found = np.array([np.count_nonzero(drawn == k) for k in range(-6, 7)])
         return bool((np.abs(found - expected) < 6 * np.sqrt(expected)).all())
 
-    assert fits(shares.draw(size, SeededRandom(5)))
-    assert not fits(polya(2, shares.needed, size, SeededRandom(5)))
+    assert fits(shares.draw_share(size, SeededRandom(5)))
+    assert not fits(draw_polya(2, shares.required_shares, size, SeededRandom(5)))
 
 
 class Words:
@@ -304,16 +313,20 @@ def test_words_at_the_top_are_drawn_again():
     for place in range(8):
         source = Words(place * eighth + 7, 11)
         expected = place % 3 * eighth + 7 if place < 6 else 11
-        assert _uniform(bound, source).tolist() == [expected]
+        assert _draw_uniform(bound, source).tolist() == [expected]
         assert len(source.left) == (1 if place < 6 else 0)
     last = 6 * eighth - 1  # of the words that are taken
-    assert _uniform(bound, Words(last, 11)).tolist() == [3 * eighth - 1]
-    assert _uniform(bound, Words(last + 1, 11)).tolist() == [11]
-    both = _uniform(np.array([3 * eighth, 5]), Words(6 * eighth + 7, 12, 11))
+    assert _draw_uniform(bound, Words(last, 11)).tolist() == [3 * eighth - 1]
+    assert _draw_uniform(bound, Words(last + 1, 11)).tolist() == [11]
+    both = _draw_uniform(np.array([3 * eighth, 5]), Words(6 * eighth + 7, 12, 11))
     assert both.tolist() == [11, 2]  # each by its own bound
     bounds = np.array([3 * eighth, 1 << 62, 5])
     top = (1 << 64) - 1
-    assert _uniform(bounds, Words(top, top, top, top - 1, 4, 9)).tolist() == [4, (1 << 62) - 1, 4]
+    assert _draw_uniform(bounds, Words(top, top, top, top - 1, 4, 9)).tolist() == [
+        4,
+        (1 << 62) - 1,
+        4,
+    ]
 
 
 def test_twin_without_rejection_favours_small_remainders():
@@ -322,7 +335,7 @@ def test_twin_without_rejection_favours_small_remainders():
     plain = [place * eighth % (3 * eighth) // eighth for place in range(8)]
     assert [plain.count(third) for third in range(3)] == [3, 3, 2]
     drawn = [
-        _uniform(np.array([3 * eighth]), Words(place * eighth, third * eighth))[0] // eighth
+        _draw_uniform(np.array([3 * eighth]), Words(place * eighth, third * eighth))[0] // eighth
         for place in range(8)
         for third in range(3)
     ]

@@ -26,7 +26,7 @@ from click.testing import CliRunner
 from discreet import Categorical, NaiveBayesModel, Numeric, Schema
 from discreet.cli import main
 from discreet.cli.federated import federated
-from discreet.cli.federated.processes import free_port
+from discreet.cli.federated.processes import find_free_port
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "how-to"
 TRAIN, ALIGN = PAGES / "train-with-others.md", PAGES / "align-rows.md"
@@ -85,7 +85,7 @@ def act(block, folder, monkeypatch):
     Processes are waited for until each has ended, or one has failed, however busy the machine is.
     """
     monkeypatch.chdir(folder)
-    port, running = str(free_port()), []
+    port, running = str(find_free_port()), []
     try:
         for words in block:
             if words[0] == "openssl":
@@ -129,7 +129,7 @@ def test_the_page_about_training_works_as_it_is_written(tmp_path, monkeypatch):
     people(tmp_path)
     for block in commands(TRAIN):
         act(block, tmp_path, monkeypatch)
-    assert not NaiveBayesModel.read(tmp_path / "rehearsed.json").guarantee.private
+    assert not NaiveBayesModel.read(tmp_path / "rehearsed.json").guarantee.is_private
     models = ("model.json", "secure-model.json", "vertical-model.json", "paillier-model.json")
     for name in models:
         assert NaiveBayesModel.read(tmp_path / name).guarantee.epsilon == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import FormatError, PrivacyError
 from discreet.federated.crypto.packing import Slots
-from discreet.federated.crypto.paillier import Encryptor, PrivateKey, PublicKey, generate
+from discreet.federated.crypto.paillier import Encryptor, PrivateKey, PublicKey, generate_key
 from discreet.federated.refusals import ProtocolError
 
 
@@ -26,7 +26,11 @@ def test_what_was_encrypted_is_read_and_fresh_every_time(real_key):
 def test_every_window_encrypts_the_same_law(small_key, expected):
     for secret, bits in ((None, 320), (small_key, 200)):  # the owner has two exponents
         encryptor = Encryptor(small_key.public, expected, secret)
-        assert encryptor.window * len(encryptor.tables[0]) >= encryptor.bits == bits
+        assert (
+            encryptor.window_bits * len(encryptor.power_tables[0])
+            >= encryptor.exponent_bits
+            == bits
+        )
         assert small_key.decrypt(encryptor.encrypt(12345)) == 12345
         assert (
             small_key.decrypt(encryptor.encrypt(small_key.public.n - 1)) == small_key.public.n - 1
@@ -42,16 +46,16 @@ def test_the_owner_draws_an_exponent_for_each_prime(small_key):
     p, q = small_key.p, small_key.q
     assert one % p == two % p != three % p
     assert one % q == three % q != two % q
-    assert Encryptor(small_key.public, 1).bits < 2 * encryptor.bits
+    assert Encryptor(small_key.public, 1).exponent_bits < 2 * encryptor.exponent_bits
 
 
 def test_sums_products_and_fresh_randomness(small_key):
     key, encryptor = small_key.public, Encryptor(small_key.public)
     a, b = encryptor.encrypt(20), encryptor.encrypt(22)
     assert small_key.decrypt(key.add([a, b])) == 42
-    assert small_key.decrypt(key.scale(a, 1000)) == 20_000
-    assert small_key.decrypt(key.scale(a, -3)) == key.n - 60
-    again = key.refresh(a)
+    assert small_key.decrypt(key.scale_ciphertext(a, 1000)) == 20_000
+    assert small_key.decrypt(key.scale_ciphertext(a, -3)) == key.n - 60
+    again = key.refresh_ciphertext(a)
     assert again != a
     assert small_key.decrypt(again) == 20
 
@@ -63,13 +67,13 @@ def test_phe_reads_ours_and_we_read_phe(real_key):
     ours = Encryptor(real_key.public).encrypt(987654321)
     assert private.raw_decrypt(int(ours)) == 987654321
     assert real_key.decrypt(public.raw_encrypt(123456789)) == 123456789
-    both = real_key.public.add([ours, real_key.public.check(public.raw_encrypt(1))])
+    both = real_key.public.add([ours, real_key.public.check_ciphertext(public.raw_encrypt(1))])
     assert private.raw_decrypt(int(both)) == 987654322
 
 
 def test_keys_below_2048_bits_are_refused_unless_a_test_asks(small_key):
     with pytest.raises(PrivacyError, match="at least 2048"):
-        generate(1024)
+        generate_key(1024)
     with pytest.raises(PrivacyError, match="at least 2048"):
         PublicKey(small_key.public.n)
     with pytest.raises(PrivacyError, match="at least 2048"):
@@ -117,7 +121,7 @@ def test_a_damaged_key_file_is_refused(small_key):
 )
 def test_what_is_no_ciphertext_is_refused_with_its_reason(small_key, make, reason):
     with pytest.raises(ProtocolError) as refusal:
-        small_key.public.check(make(small_key))
+        small_key.public.check_ciphertext(make(small_key))
     assert refusal.value.reason == reason
     with pytest.raises(ProtocolError):
         small_key.decrypt(make(small_key))
@@ -146,9 +150,11 @@ def test_slots_add_up_whatever_the_signs(data):
             st.lists(numbers, min_size=size, max_size=size), min_size=parties, max_size=parties
         )
     )
-    sums = [sum(plains) for plains in zip(*(slots.pack(row) for row in rows), strict=True)]
+    sums = [sum(plains) for plains in zip(*(slots.pack_counters(row) for row in rows), strict=True)]
     assert all(one < 2**255 for one in sums)
-    assert slots.unpack(sums, size).tolist() == [sum(column) for column in zip(*rows, strict=True)]
+    assert slots.unpack_counters(sums, size).tolist() == [
+        sum(column) for column in zip(*rows, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(("bits", "wide", "narrow"), [(3072, 47, 63), (2048, 31, 42)])
@@ -160,20 +166,20 @@ def test_a_plaintext_holds_as_many_counters_as_the_design_says(bits, wide, narro
 @pytest.mark.parametrize("value", [2**59, -(2**59), 2**63])
 def test_a_counter_beyond_the_bound_is_refused_not_wrapped(value):
     with pytest.raises(PrivacyError, match="beyond"):
-        Slots(1024, 16).pack(np.array([value], dtype=object))
+        Slots(1024, 16).pack_counters(np.array([value], dtype=object))
 
 
 def test_counters_are_whole_numbers():
     with pytest.raises(PrivacyError, match="whole"):
-        Slots(1024, 2).pack([1.5])
+        Slots(1024, 2).pack_counters([1.5])
 
 
 def test_a_sum_that_does_not_fit_is_refused():
     slots = Slots(1024, 2)
     with pytest.raises(ProtocolError, match="out-of-range"):
-        slots.unpack([1 << 64 * 3], 3)
+        slots.unpack_counters([1 << 64 * 3], 3)
     with pytest.raises(ProtocolError, match="wrong-length"):
-        slots.unpack([1, 2], 3)
+        slots.unpack_counters([1, 2], 3)
     with pytest.raises(PrivacyError, match="parties"):
         Slots(1024, 0)
     with pytest.raises(PrivacyError, match="room"):

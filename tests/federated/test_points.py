@@ -10,7 +10,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from scipy import stats
 
 from discreet.federated.crypto import curve25519 as points
-from discreet.federated.crypto.curve25519 import SIZE, blinded, on_curve, points_of, to_point
+from discreet.federated.crypto.curve25519 import (
+    POINT_BYTES,
+    blind_points,
+    is_on_curve,
+    parse_points,
+    to_point,
+)
 from discreet.federated.refusals import ProtocolError
 
 P, A = 2**255 - 19, 486662
@@ -45,12 +51,12 @@ def doubled(u):
 
 @pytest.mark.parametrize(("message", "element", "mapped", "cleared"), VECTORS)
 def test_the_vectors_of_rfc_9380(message, element, mapped, cleared):
-    domain = b"QUUX-V01-CS02-with-" + points.SUITE
-    found = points.to_element(message, domain)
+    domain = b"QUUX-V01-CS02-with-" + points.HASH_SUITE
+    found = points.hash_to_element(message, domain)
     assert found == int(element, 16)
     u = points.elligator(found)
     assert u == int(mapped, 16)
-    assert to_point(message, domain) == u.to_bytes(SIZE, "little")
+    assert to_point(message, domain) == u.to_bytes(POINT_BYTES, "little")
     for _ in range(3):  # the cofactor is eight
         u = doubled(u)
     assert u == int(cleared, 16)
@@ -68,23 +74,23 @@ def test_every_element_maps_to_the_curve_and_domains_differ():
 def test_blinding_commutes_and_keeps_the_order():
     one, two = X25519PrivateKey.generate(), X25519PrivateKey.generate()
     some, told = [to_point(str(i).encode(), b"d") for i in range(600)], []
-    there = blinded(blinded(some, one, told.append), two)
-    assert there == blinded(blinded(some, two), one)
+    there = blind_points(blind_points(some, one, told.append), two)
+    assert there == blind_points(blind_points(some, two), one)
     assert told == [256, 256, 88]
-    assert points_of(b"".join(there)) == there
+    assert parse_points(b"".join(there)) == there
 
 
-@pytest.mark.parametrize("u", sorted(points.SMALL))
+@pytest.mark.parametrize("u", sorted(points.SMALL_ORDER_COORDINATES))
 def test_small_orders_are_refused_and_are_those(u):
-    point = u.to_bytes(SIZE, "little")
+    point = u.to_bytes(POINT_BYTES, "little")
     with pytest.raises(ProtocolError, match="small order"):
-        points_of(point)
+        parse_points(point)
     with pytest.raises(ProtocolError, match="small order"):
-        blinded([point], X25519PrivateKey.generate())
+        blind_points([point], X25519PrivateKey.generate())
 
 
 def twist():
-    return next(u for u in range(2, 100) if not on_curve(u)).to_bytes(SIZE, "little")
+    return next(u for u in range(2, 100) if not is_on_curve(u)).to_bytes(POINT_BYTES, "little")
 
 
 @pytest.mark.parametrize(
@@ -92,8 +98,8 @@ def twist():
     [
         (b"", "wrong-length"),
         (to_point(b"x", b"d")[:-1], "wrong-length"),
-        ((P + 9).to_bytes(SIZE, "little"), "out-of-range"),
-        (b"\xff" * SIZE, "out-of-range"),
+        ((P + 9).to_bytes(POINT_BYTES, "little"), "out-of-range"),
+        (b"\xff" * POINT_BYTES, "out-of-range"),
         (twist(), "out-of-range"),
         (2 * to_point(b"x", b"d"), "duplicate"),
     ],
@@ -101,7 +107,7 @@ def twist():
 )
 def test_what_is_no_list_of_points_is_refused(data, reason):
     with pytest.raises(ProtocolError) as refused:
-        points_of(data)
+        parse_points(data)
     assert refused.value.reason == reason
 
 
@@ -111,11 +117,11 @@ def test_what_is_no_list_of_points_is_refused(data, reason):
 def hash_as_coordinate(message, domain):
     """Known to be bad: half of all hashes lie on the twist, and stay there."""
     whole = hashlib.sha512(domain + message).digest()
-    return (int.from_bytes(whole, "big") % P).to_bytes(SIZE, "little")
+    return (int.from_bytes(whole, "big") % P).to_bytes(POINT_BYTES, "little")
 
 
 def bit(point):
-    return on_curve(int.from_bytes(point, "little"))
+    return is_on_curve(int.from_bytes(point, "little"))
 
 
 def guesses_right(to_point, trials):

@@ -17,10 +17,10 @@ import pytest
 pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
-from rounds import SCHEMA, table
+from round_fixtures import SCHEMA, table
 
 from discreet import NaiveBayesModel, Statistics
-from discreet.cli.federated.processes import free_port
+from discreet.cli.federated.processes import find_free_port
 from discreet.federated.agreement.identity import Identity
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ class Parties:
 
     def __init__(self, folder):
         self.folder, self.running = folder, []
-        self.port = free_port()
+        self.port = find_free_port()
         self.url = f"http://127.0.0.1:{self.port}"
 
     def start(self, *arguments):

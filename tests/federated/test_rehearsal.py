@@ -16,8 +16,8 @@ import pytest
 pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
-from killing import play
-from rounds import SCHEMA, table
+from crash_harness import run_round
+from round_fixtures import SCHEMA, table
 from test_processes import PATIENCE, write_rows
 
 from discreet import NaiveBayesModel
@@ -72,7 +72,7 @@ def test_a_rehearsal_tells_how_far_everyone_is_and_its_model_promises_nothing(pa
         assert line in said
     assert ("making a Paillier key" in said) == paillier
     guarantee = NaiveBayesModel.read(tmp_path / "model.json").guarantee
-    assert not guarantee.private
+    assert not guarantee.is_private
     assert "rehearsed on one machine" in str(guarantee)
     assert "rehearsed on one machine" in said
     assert not list(tmp_path.glob("discreet-rehearsal-*"))
@@ -106,7 +106,7 @@ def test_a_vertical_rehearsal_tells_who_sends_what_to_whom(paillier, tmp_path):
     ):
         assert line in run.stderr
     assert ("making a Paillier key" in run.stderr) == paillier
-    assert not NaiveBayesModel.read(tmp_path / "model.json").guarantee.private
+    assert not NaiveBayesModel.read(tmp_path / "model.json").guarantee.is_private
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks processes up in /proc")
@@ -140,17 +140,17 @@ def drawn(standings):
 
     console = Console(width=200)
     with console.capture() as got:
-        console.print(processes._drawn(standings))
+        console.print(processes._make_progress_table(standings))
     lines = [line.replace("│", "┃").split("┃") for line in got.get().splitlines()]
     return [[cell.strip() for cell in line[1:-1]] for line in lines if len(line) > 3]
 
 
 def test_the_drawn_table_tells_who_signed_who_sent_and_what_each_waits_for(tmp_path):
     """The folders of a vertical round, filled step by step, and the table beside them."""
-    with play(tmp_path / "round", partition="vertical") as one:
+    with run_round(tmp_path / "round", partition="vertical") as one:
         manifest = Manifest.from_json((one.folder / "manifest.json").read_text())
         view = processes.Rehearsal(one.folder, manifest)
-        head, *rows = drawn(view.standings())
+        head, *rows = drawn(view.list_progress())
         assert head == ["party", "part", "signed", "sent", "now"]
         assert {row[0]: row[1:] for row in rows} == {
             "hospital-a": ["provider", "no", "0 of 1", "not started"],
@@ -159,22 +159,22 @@ def test_the_drawn_table_tells_who_signed_who_sent_and_what_each_waits_for(tmp_p
             "collector": ["collector", "no", "0 of 2", "not started"],
             "receiver": ["receiver", "no", "", "not started"],
         }
-        view.kept.mkdir(parents=True)
-        (view.kept / "hospital-a.signature").touch()
+        view.collector_folder.mkdir(parents=True)
+        (view.collector_folder / "hospital-a.signature").touch()
         for name in ("labels.signature", "hospital-a labels labels.message"):
-            (view.kept / name).touch()
+            (view.collector_folder / name).touch()
         (one.folder / "hospital-a.log").write_text("hospital-a signs\nreading the table …, 4 s\n")
         (one.folder / "labels.log").write_text("waiting for 1 of 3: hospital-b to sign, 9 s left\n")
         (one.folder / "hospital-b.log").touch()
-        found = {row[0]: row[2:] for row in drawn(view.standings())[1:]}
+        found = {row[0]: row[2:] for row in drawn(view.list_progress())[1:]}
         assert found["hospital-a"] == ["yes", "0 of 1", "reading the table"]
         assert found["labels"][:2] == ["yes", "1 of 3"]
         assert found["labels"][2] == "waiting for 1 of 3: hospital-b to sign, 9 s left"
         assert found["hospital-b"] == ["no", "0 of 1", "starting"]
         assert found["collector"][:2] == ["yes", "0 of 2"]
         for number, name in enumerate(("correction.sent", "result.sent"), 1):
-            (view.kept / name).touch()
-            found = {row[0]: row[2:] for row in drawn(view.standings())[1:]}
+            (view.collector_folder / name).touch()
+            found = {row[0]: row[2:] for row in drawn(view.list_progress())[1:]}
             assert found["collector"][1] == f"{number} of 2"
             assert found["labels"][1] == "1 of 3"
 

@@ -8,7 +8,15 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from rounds import NAMES, PARTIES, counted, horizontal_manifest, table, vector_of, vertical_manifest
+from round_fixtures import (
+    NAMES,
+    PARTIES,
+    counted,
+    horizontal_manifest,
+    table,
+    vector_of,
+    vertical_manifest,
+)
 from test_collector import Served, frame, run_all, signed_round, soon, unsigned
 
 from discreet.errors import FormatError, SchemaError
@@ -16,11 +24,11 @@ from discreet.federated import horizontal, vertical
 from discreet.federated.agreement import signed
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import Connection
-from discreet.federated.service.folder import Folder
-from discreet.federated.service.provider import Holding, label, provide
-from discreet.federated.service.receiver import receive
-from discreet.federated.service.server import Round
+from discreet.federated.service.connection import RoundClient
+from discreet.federated.service.folder import StateFolder
+from discreet.federated.service.provider import ProviderInput, run_label_provider, run_provider
+from discreet.federated.service.receiver import run_receiver
+from discreet.federated.service.server import RoundSession
 
 
 class KilledError(Exception):
@@ -33,43 +41,49 @@ def killed(*_):
 
 def test_a_state_folder_is_held_by_one_process_at_a_time(tmp_path):
     """Two would send two noises under the same pads."""
-    kept = Folder(tmp_path, horizontal_manifest())
-    with kept.locked(), pytest.raises(FormatError, match="another process"), kept.locked():
+    kept = StateFolder(tmp_path, horizontal_manifest())
+    with (
+        kept.lock_folder(),
+        pytest.raises(FormatError, match="another process"),
+        kept.lock_folder(),
+    ):
         pass
-    with kept.locked():
+    with kept.lock_folder():
         pass
 
 
 def test_a_state_folder_belongs_to_one_party_and_keeps_its_key_until_the_end(tmp_path):
     manifest = horizontal_manifest()
     own = Identity.from_json(PARTIES["hospital-a"].to_json())
-    kept = Folder(tmp_path, manifest)
-    kept.join(own)
-    first = own.join(manifest.hash)
+    kept = StateFolder(tmp_path, manifest)
+    kept.join_round(own)
+    first = own.get_session_public_key(manifest.hash)
     with pytest.raises(ProtocolError, match="belongs to another party"):
-        kept.join(PARTIES["hospital-b"])
+        kept.join_round(PARTIES["hospital-b"])
     restarted = Identity.from_json(own.to_json())
-    Folder(tmp_path, manifest).join(restarted)
-    assert restarted.join(manifest.hash) == first
+    StateFolder(tmp_path, manifest).join_round(restarted)
+    assert restarted.get_session_public_key(manifest.hash) == first
     session = kept.path / "session"
     assert session.stat().st_mode & 0o777 == 0o600
-    kept.finish(restarted)
+    kept.finish_round(restarted)
     assert not session.exists()
-    assert restarted.join(manifest.hash) != first  # forgotten in memory too
+    assert restarted.get_session_public_key(manifest.hash) != first  # forgotten in memory too
     with pytest.raises(ProtocolError, match="has finished this round"):
-        kept.join(own)
+        kept.join_round(own)
 
 
 def test_a_second_key_of_one_party_is_refused_by_the_collector(tmp_path):
     """Others may have computed with the first already."""
     manifest = unsigned(horizontal_manifest())
-    running = Round(PARTIES["collector"], manifest, tmp_path)
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path)
     lost = Identity.from_json(PARTIES["hospital-a"].to_json())
-    running.sign("hospital-a", manifest.signed_by(lost).signatures["hospital-a"])
+    running.accept_signature("hospital-a", manifest.with_signatures(lost).signatures["hospital-a"])
     again = Identity.from_json(PARTIES["hospital-a"].to_json())
     with pytest.raises(ProtocolError, match="with another key for the round"):
-        running.sign("hospital-a", manifest.signed_by(again).signatures["hospital-a"])
-    running.sign("hospital-a", manifest.signed_by(lost).signatures["hospital-a"])
+        running.accept_signature(
+            "hospital-a", manifest.with_signatures(again).signatures["hospital-a"]
+        )
+    running.accept_signature("hospital-a", manifest.with_signatures(lost).signatures["hospital-a"])
 
 
 def test_a_full_disk_changes_nothing_and_a_retry_is_welcome(tmp_path, monkeypatch):
@@ -77,7 +91,7 @@ def test_a_full_disk_changes_nothing_and_a_retry_is_welcome(tmp_path, monkeypatc
     exact = counted(manifest)
     running = signed_round(manifest, tmp_path)
     said = [
-        horizontal.Provider(PARTIES[name], manifest).submit(own)
+        horizontal.HorizontalProvider(PARTIES[name], manifest).make_submission(own)
         for name, own in zip(NAMES, exact, strict=True)
     ]
 
@@ -88,10 +102,10 @@ def test_a_full_disk_changes_nothing_and_a_retry_is_welcome(tmp_path, monkeypatc
         with monkeypatch.context() as patch:
             patch.setattr(running.folder, "write", full)
             with pytest.raises(FormatError, match="No space left"):
-                running.post(message)
-        running.post(message)
-    release = horizontal.Receiver(PARTIES["receiver"], manifest).receive(
-        running.messages("receiver")[0]
+                running.store_message(message)
+        running.store_message(message)
+    release = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest).receive(
+        running.list_messages("receiver")[0]
     )
     assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
 
@@ -101,17 +115,17 @@ def test_what_was_refused_does_not_lie_on_the_disk(tmp_path):
     running = signed_round(manifest, tmp_path)
     from discreet.federated.messages import Message
 
-    size = running.inboxes["collector"].expected["labels", "shares"].largest
+    size = running.inboxes["collector"].expected["labels", "shares"].max_size
     garbage = Message.create(PARTIES["labels"], manifest, "shares", "collector", bytes(size))
     with pytest.raises(ProtocolError, match="does not open"):
-        running.post(garbage)
-    assert list(running.folder.messages(".message")) == []
+        running.store_message(garbage)
+    assert list(running.folder.iter_messages(".message")) == []
 
 
 @pytest.mark.slow
 def test_a_result_that_cannot_be_written_is_not_confirmed_and_can_be_opened_again(tmp_path):
     manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(60)))
-    running = Round(PARTIES["collector"], manifest, tmp_path / "collector")
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "collector")
     kept = []
 
     def nowhere(release):
@@ -119,116 +133,118 @@ def test_a_result_that_cannot_be_written_is_not_confirmed_and_can_be_opened_agai
 
     def stubborn(connection):
         with pytest.raises(FormatError, match="cannot be written"):
-            receive(connection, tmp_path / "receiver", nowhere)
-        assert running.done
-        assert not running.finished
-        return receive(connection, tmp_path / "receiver", kept.append)
+            run_receiver(connection, tmp_path / "receiver", nowhere)
+        assert running.has_result
+        assert not running.is_result_confirmed
+        return run_receiver(connection, tmp_path / "receiver", kept.append)
 
     parts = [
-        (name, lambda c, s=seed: provide(c, Holding(frame(s)), tmp_path / str(s)))
+        (name, lambda c, s=seed: run_provider(c, ProviderInput(frame(s)), tmp_path / str(s)))
         for seed, name in enumerate(NAMES)
     ]
     with Served(running) as url:
         release = run_all(url, manifest, [*parts, ("receiver", stubborn)], tmp_path)
     assert kept == [release]
-    assert running.finished
-    assert running.everyone_knows
+    assert running.is_result_confirmed
+    assert running.is_known_to_all
 
 
 def test_rows_and_values_are_checked_before_anyone_signs(tmp_path):
     """And labels that changed between two starts."""
     manifest = unsigned(vertical_manifest(epsilon=math.inf, deadline=soon(5)))
     whole = {**frame(3, 40), "id": np.arange(40)}
-    with Connection("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as connection:
+    with RoundClient("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as connection:
         short = {name: column[:-1] for name, column in whole.items()}
         with pytest.raises(SchemaError, match="39 rows, the manifest 40"):
-            provide(connection, Holding(short, "id"), tmp_path / "a")
+            run_provider(connection, ProviderInput(short, "id"), tmp_path / "a")
         odd = {**whole, "colour": np.array(["green"] * 40, dtype=object)}
         with pytest.raises(SchemaError, match="green"):
-            provide(connection, Holding(odd, "id"), tmp_path / "a")
-    with Connection("http://127.0.0.1:9", PARTIES["labels"], manifest) as connection:
-        connection.agreed = killed
+            run_provider(connection, ProviderInput(odd, "id"), tmp_path / "a")
+    with RoundClient("http://127.0.0.1:9", PARTIES["labels"], manifest) as connection:
+        connection.sign_agreement = killed
         with pytest.raises(KilledError):
-            label(connection, Holding(whole, "id"), tmp_path / "l")
+            run_label_provider(connection, ProviderInput(whole, "id"), tmp_path / "l")
         flipped = {**whole, "class": whole["class"][::-1]}
         with pytest.raises(ProtocolError, match="not those that this round was begun with"):
-            label(connection, Holding(flipped, "id"), tmp_path / "l")
+            run_label_provider(connection, ProviderInput(flipped, "id"), tmp_path / "l")
 
 
 def test_the_key_of_an_abandoned_round_is_erased(tmp_path):
     over = unsigned(horizontal_manifest(deadline=soon(0.2)))
     with (
-        Connection("http://127.0.0.1:9", PARTIES["hospital-a"], over) as connection,
+        RoundClient("http://127.0.0.1:9", PARTIES["hospital-a"], over) as connection,
         pytest.raises(ProtocolError, match="deadline has passed"),
     ):
-        provide(connection, Holding(frame(1)), tmp_path)
+        run_provider(connection, ProviderInput(frame(1)), tmp_path)
     assert not list(tmp_path.glob("*/session"))
     assert list(tmp_path.glob("*/finished"))
 
 
 def test_requests_of_strangers_and_old_ones_are_refused(tmp_path, monkeypatch):
     manifest = unsigned(horizontal_manifest())
-    running = Round(PARTIES["collector"], manifest, tmp_path)
+    running = RoundSession(PARTIES["collector"], manifest, tmp_path)
     own = PARTIES["hospital-a"]
-    from discreet.federated.messages import request_bytes
+    from discreet.federated.messages import encode_request
 
     def line(moment, who=own, target="/status"):
-        signature = who.sign(request_bytes(manifest, "GET", target, moment))
+        signature = who.sign(encode_request(manifest, "GET", target, moment))
         return f"{own.name} {moment} {signature.hex()}"
 
     import time
 
     now = str(int(time.time()))
-    assert running.authenticated(line(now), "GET", "/status") == "hospital-a"
+    assert running.authenticate_request(line(now), "GET", "/status") == "hospital-a"
     huge = "9" * 4000
     wrongs = ["", "x", "hospital-a now 00", line(now, PARTIES["hospital-b"]), line("0")]
     wrongs += [f"hospital-a {huge} 00", line(huge), line("-1"), line("\u0661"), f"{now} " * 9]
     for wrong in wrongs:
         with pytest.raises(ProtocolError, match="wrong-signature"):
-            running.authenticated(wrong, "GET", "/status")
+            running.authenticate_request(wrong, "GET", "/status")
     with pytest.raises(ProtocolError, match="wrong-signature"):
-        running.authenticated(line(now, target="/manifest"), "GET", "/status")
+        running.authenticate_request(line(now, target="/manifest"), "GET", "/status")
 
 
 def test_a_collector_says_that_its_result_was_not_taken_in_time(tmp_path, monkeypatch):
     manifest = horizontal_manifest(epsilon=math.inf, deadline=soon(3600))
     running = signed_round(manifest, tmp_path)
     for name, own in zip(NAMES, counted(manifest), strict=True):
-        running.post(horizontal.Provider(PARTIES[name], manifest).submit(own))
-    assert not running.overdue
-    later = signed.now() + timedelta(seconds=3601)
-    monkeypatch.setattr(signed, "now", lambda: later)
-    assert running.overdue
-    assert not running.over
-    assert "serves it still" in running.waiting()
-    done = horizontal.Receiver(PARTIES["receiver"], manifest)
-    assert done.receive(running.messages("receiver")[0]).statistics is not None
+        running.store_message(
+            horizontal.HorizontalProvider(PARTIES[name], manifest).make_submission(own)
+        )
+    assert not running.is_overdue
+    later = signed.get_current_time() + timedelta(seconds=3601)
+    monkeypatch.setattr(signed, "get_current_time", lambda: later)
+    assert running.is_overdue
+    assert not running.is_over
+    assert "serves it still" in running.format_status_line()
+    done = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest)
+    assert done.receive(running.list_messages("receiver")[0]).statistics is not None
 
 
 class Desk:
     """A connection that delivers what it was given, and dies when everything was sent."""
 
     def __init__(self, name, manifest, letters=()):
-        self.own, self.manifest = PARTIES[name], manifest
+        self.identity, self.agreement = PARTIES[name], manifest
         self.letters, self.show = {(m.kind, m.sender): m for m in letters}, lambda *far: None
         self.sent = []
 
-    def agreed(self, known=()):
-        return self.manifest
+    def sign_agreement(self, known_cards=()):
+        return self.agreement
 
-    def busy(self, what):
+    def show_busy(self, step_name):
         return nullcontext()
 
-    def take(self, kind, sender, kept):
+    def fetch_message(self, kind, sender, state_folder):
         return self.letters[kind, sender]
 
-    def send(self, message):
+    def send_message(self, message):
         self.sent.append(message.to_bytes())
 
     def leave_if_alone(self):
         pass
 
-    def finish(self):
+    def wait_for_end(self):
         raise KilledError
 
 
@@ -252,7 +268,9 @@ def test_a_restarted_provider_sends_the_same_bytes_and_pays_once(tmp_path):
     """Fresh noise under the same pads would give a part of it away."""
     desk = Desk("hospital-a", horizontal_manifest())
     first, second, paid = started_twice(
-        desk, lambda c, charge: provide(c, Holding(frame(1), charge=charge), tmp_path), tmp_path
+        desk,
+        lambda c, charge: run_provider(c, ProviderInput(frame(1), charge=charge), tmp_path),
+        tmp_path,
     )
     assert first == second
     assert len(first) == paid == 1
@@ -265,24 +283,28 @@ def test_restarted_parties_of_a_vertical_round_send_the_same_bytes_and_pay_once(
     key = small_key if way == "paillier" else None
     manifest, whole = vertical_manifest(key), frame(3, 40)
     columns, codes = table(40, 3)
-    collector = vertical.Collector(PARTIES["collector"], manifest)
-    said = vertical.LabelProvider(PARTIES["labels"], manifest, key).labels(codes)
-    letters = [collector.correction()] if key is None else []
+    collector = vertical.VerticalCollector(PARTIES["collector"], manifest)
+    said = vertical.LabelProvider(PARTIES["labels"], manifest, key).make_all_labels(codes)
+    letters = [collector.make_correction()] if key is None else []
     for name, message in zip(NAMES[:2], said, strict=True):
         desk = Desk(name, manifest, [message])
         first, second, paid = started_twice(
             desk,
-            lambda c, charge, n=name: provide(c, Holding(whole, charge=charge), tmp_path / n),
+            lambda c, charge, n=name: run_provider(
+                c, ProviderInput(whole, charge=charge), tmp_path / n
+            ),
             tmp_path,
         )
         assert first == second
         assert len(first) == paid == 1
-        provider = vertical.Provider(PARTIES[name], manifest)
+        provider = vertical.VerticalProvider(PARTIES[name], manifest)
         provider.receive(message)
-        letters.append(provider.tables(columns))
+        letters.append(provider.make_tables(columns))
     first, second, paid = started_twice(
         Desk("labels", manifest, letters),
-        lambda c, charge: label(c, Holding(whole, charge=charge), tmp_path / "labels", key),
+        lambda c, charge: run_label_provider(
+            c, ProviderInput(whole, charge=charge), tmp_path / "labels", key
+        ),
         tmp_path,
     )
     assert first == second

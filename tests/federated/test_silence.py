@@ -12,13 +12,13 @@ pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 pytest.importorskip("resource")
 
-import heard
-from killing import FORK, PATIENCE, play
-from rounds import SCHEMA
+import log_assertions
+from crash_harness import FORK, PATIENCE, run_round
+from round_fixtures import SCHEMA
 
 from discreet.cli.federated import telling
-from discreet.cli.federated.processes import free_port
-from discreet.cli.federated.telling import LONGEST, SILENCE, Telling
+from discreet.cli.federated.processes import find_free_port
+from discreet.cli.federated.telling import MAX_SILENCE_SECONDS, SILENCE_SECONDS, ProgressReporter
 
 
 class Clock:
@@ -31,7 +31,7 @@ class Clock:
 
 @pytest.fixture
 def told():
-    return Telling("starting", Clock())
+    return ProgressReporter("starting", Clock())
 
 
 def after(told, seconds):
@@ -42,12 +42,12 @@ def after(told, seconds):
 
 
 def test_after_two_seconds_of_silence_one_hears_what_is_going_on(told, capsys):
-    after(told, SILENCE - 0.2)
+    after(told, SILENCE_SECONDS - 0.2)
     assert capsys.readouterr().err == ""
     after(told, 0.3)
     assert capsys.readouterr().err == "starting …, 2 s\n"
     told.show("counting the rows")
-    after(told, SILENCE + 0.1)
+    after(told, SILENCE_SECONDS + 0.1)
     assert capsys.readouterr().err == "counting the rows …, 2 s\n"
 
 
@@ -60,7 +60,7 @@ def test_what_goes_on_for_long_is_repeated_more_and_more_rarely(told, capsys):
     seconds = [int(line.removesuffix(" s").rpartition(", ")[2]) for line in again]
     gaps = [two - one for one, two in pairwise(seconds)]
     assert gaps[:4] == [4, 8, 16, 32]
-    assert max(gaps) <= LONGEST + 1
+    assert max(gaps) <= MAX_SILENCE_SECONDS + 1
     assert len(again) < 20
 
 
@@ -73,22 +73,22 @@ def test_work_whose_end_is_known_tells_how_far_it_is(told, capsys):
     percents = [int(line.removeprefix("encrypting: ").removesuffix(" %")) for line in lines]
     assert all(2 <= two - one <= 6 for one, two in pairwise(percents))  # 2 % a second
     assert len(percents) > 20
-    after(told, SILENCE + 0.1)
+    after(told, SILENCE_SECONDS + 0.1)
     assert capsys.readouterr().err.startswith("encrypting: done, going on …")
 
 
 def test_a_question_is_not_talked_over(told, capsys):
-    with told.asked():
+    with told.pause_output():
         after(told, 60)
     assert capsys.readouterr().err == ""
-    after(told, SILENCE + 0.1)
+    after(told, SILENCE_SECONDS + 0.1)
     assert capsys.readouterr().err != ""
 
 
 def test_at_a_terminal_a_bar_appears_and_goes_away(told, monkeypatch):
     monkeypatch.setattr(telling.sys.stderr, "isatty", lambda: True, raising=False)
     told.show("sending", 1, 4)
-    after(told, SILENCE - 0.2)
+    after(told, SILENCE_SECONDS - 0.2)
     assert told._bar is None
     after(told, 0.5)
     (task,) = told._bar.tasks
@@ -104,7 +104,7 @@ def test_on_a_narrow_terminal_the_seconds_are_seen_before_the_words(told, monkey
 
     monkeypatch.setattr(telling.sys.stderr, "isatty", lambda: True, raising=False)
     told.show("[bold]waiting for 2 of 4: hospital-b, receiver to sign, and many more to come")
-    after(told, SILENCE + 0.2)
+    after(told, SILENCE_SECONDS + 0.2)
     shown = Console(width=width, file=io.StringIO())
     shown.print(told._bar.get_renderable())
     (line,) = shown.file.getvalue().splitlines()
@@ -136,8 +136,8 @@ if os.environ.get("SOAK"):
 @pytest.mark.parametrize(("partition", "paillier"), WORK)
 def test_no_function_that_takes_long_is_silent_in_a_round(partition, paillier, tmp_path, real_key):
     key = real_key if paillier else None
-    with play(tmp_path / "round", partition=partition, key=key) as one:
-        one.target = heard.act
+    with run_round(tmp_path / "round", partition=partition, key=key) as one:
+        one.target = log_assertions.act
         one.everyone()
         codes = {name: one.wait(name) for name in one.names}
         assert not any(silent(one, name) for name in one.names)
@@ -168,7 +168,7 @@ def test_no_other_command_is_silent(tmp_path):
     (tmp_path / "schema.json").write_text(SCHEMA.to_json())
     for name in ("a", "b", "c", "r"):
         code, said, quiet = run(
-            tmp_path, heard.act, "identity", name, *["--paillier"] * (name == "r")
+            tmp_path, log_assertions.act, "identity", name, *["--paillier"] * (name == "r")
         )
         assert (code, quiet) == (0, ""), said
     assert "making a Paillier key of 3072 bits …" in said
@@ -180,13 +180,13 @@ def test_no_other_command_is_silent(tmp_path):
         ("show", "manifest.json"),
         ("invite", *owners, "-o", "invitation.json"),
     ):
-        code, said, quiet = run(tmp_path, heard.act, *words)
+        code, said, quiet = run(tmp_path, log_assertions.act, *words)
         assert (code, quiet) == (0, ""), said
     align(tmp_path)
 
 
 def align(folder):
-    port = free_port()
+    port = find_free_port()
     words = {"c": ("collect", "invitation.json", "--port", port)}
     for name in ("a", "b"):
         (folder / f"{name}.csv").write_text("id,x\n" + "".join(f"{i},1\n" for i in range(40)))
@@ -197,7 +197,7 @@ def align(folder):
         own = ("--identity", f"{name}.identity.json", "--state", f"kept-{name}", "--yes")
         whole = [step, *map(str, rest), *own]
         running[name] = FORK.Process(
-            target=heard.act, args=(whole, str(folder), str(folder / name))
+            target=log_assertions.act, args=(whole, str(folder), str(folder / name))
         )
         running[name].start()
     for name, process in running.items():
@@ -211,6 +211,6 @@ def align(folder):
 @pytest.mark.slow
 def test_a_program_that_speaks_only_when_it_has_news_is_silent_at_once(tmp_path):
     """The twin: the same commands without the thread that looks at the clock."""
-    code, _, quiet = run(tmp_path, heard.deaf, "identity", "a")
+    code, _, quiet = run(tmp_path, log_assertions.deaf, "identity", "a")
     assert code == 7
     assert "cli/federated/" in quiet

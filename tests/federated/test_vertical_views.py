@@ -11,19 +11,19 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from rounds import NAMES, PARTIES, table, vertical_manifest, vertical_round
+from round_fixtures import NAMES, PARTIES, table, vertical_manifest, vertical_round
 from scipy import stats
 from test_attacks import FALSE_ALARM, looks_uniform, shared, value_and_steps
 
-from discreet.federated.crypto.masks import words
-from discreet.federated.crypto.sealing import sealed_length, unsealed
+from discreet.federated.crypto.masks import expand_words
+from discreet.federated.crypto.sealing import compute_sealed_length, unseal_bytes
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.vertical import collector, label, receiver
 from discreet.federated.vertical import with_masks as vertical_masks
 
 ROWS = 20
-SEAL = sealed_length(0)
+SEAL = compute_sealed_length(0)
 """Bytes of the seal of a short message."""
 MODES = pytest.mark.parametrize("mode", ["counts", "probabilities"])
 
@@ -31,12 +31,14 @@ MODES = pytest.mark.parametrize("mode", ["counts", "probabilities"])
 @pytest.fixture(autouse=True, params=[4, 8])
 def width(request, monkeypatch):
     """Words of 32 bits, and of 64: every claim holds for both."""
-    monkeypatch.setattr(vertical_masks.VerticalMasks, "_width", lambda way: request.param)
+    monkeypatch.setattr(
+        vertical_masks.VerticalMasks, "_compute_word_bytes", lambda way: request.param
+    )
     return request.param
 
 
 def bytes_of_a_word():
-    return vertical_masks.VerticalMasks._width(None)
+    return vertical_masks.VerticalMasks._compute_word_bytes(None)
 
 
 def held(data):
@@ -44,7 +46,7 @@ def held(data):
 
 
 def expanded(key, count):
-    return words(key, count, bytes_of_a_word())
+    return expand_words(key, count, bytes_of_a_word())
 
 
 def signed(found):
@@ -76,7 +78,7 @@ def uniform(rows):
 def cells_of(manifest, name, columns):
     """The zeros and ones, and the weights, of a provider's rows."""
     way = vertical_masks.VerticalMasks(manifest)
-    return np.concatenate(list(way.weights(way.layouts[name], columns)), axis=1)
+    return np.concatenate(list(way.iter_row_weights(way.layouts[name], columns)), axis=1)
 
 
 def without_seals(monkeypatch):
@@ -85,30 +87,33 @@ def without_seals(monkeypatch):
     def open_(key, pieces):
         yield b"".join(pieces)[:-SEAL]
 
-    for module in (label, collector, receiver, vertical_masks):
-        for name, act in (
-            ("seal", lambda key, pieces: [*pieces, bytes(SEAL)]),
-            ("unseal", open_),
-            ("unsealed", lambda key, content: content[:-SEAL]),
-        ):
-            monkeypatch.setattr(module, name, act, raising=False)
+    for name, act in (
+        ("seal", lambda key, pieces: [*pieces, bytes(SEAL)]),
+        ("unseal", open_),
+        ("unseal_bytes", lambda key, content: content[:-SEAL]),
+    ):
+        modules = (label, collector, receiver, vertical_masks)
+        patched = [module for module in modules if hasattr(module, name)]
+        assert patched, f"nothing there is called {name}"
+        for module in patched:
+            monkeypatch.setattr(module, name, act)
 
 
 def without_pads(monkeypatch):
     """The twin in which the opener's pad is left out."""
-    real = vertical_masks.VerticalMasks.pair
+    real = vertical_masks.VerticalMasks.derive_pair_key
     monkeypatch.setattr(
         vertical_masks.VerticalMasks,
-        "pair",
+        "derive_pair_key",
         lambda way, own, other, purpose: (
             b"nothing" if purpose == "opening" else real(way, own, other, purpose)
         ),
     )
     monkeypatch.setattr(
         vertical_masks,
-        "words",
+        "expand_words",
         lambda key, count, width: (
-            np.zeros(count, f"<u{width}") if key == b"nothing" else words(key, count, width)
+            np.zeros(count, f"<u{width}") if key == b"nothing" else expand_words(key, count, width)
         ),
     )
 
@@ -173,7 +178,7 @@ def test_without_seals_a_provider_tests_guesses_of_labels_and_reads_sums(monkeyp
     assert np.array_equal(np.einsum("rc,rd->cd", right, dealt), found)
     assert not np.array_equal(np.einsum("rc,rd->cd", right[::-1], dealt), found)
     shares = said["labels", "collector", "shares"][:-SEAL]
-    exact = manifest.layout.only(("size",)).vector(columns, codes)
+    exact = manifest.layout.select_features(("size",)).count_rows(columns, codes)
     assert np.array_equal(sums_by_a_provider(manifest, shares), exact)
 
 
@@ -183,8 +188,11 @@ def test_without_pads_collector_and_label_provider_see_sums(monkeypatch):
     for seed in range(20):
         manifest, columns, codes, said = played(seed)
         key = shared(manifest, "collector", "labels", "shares")
-        rows.append(held(unsealed(key, said["labels", "collector", "shares"])).tolist())
-    exact = [manifest.layout.only(c).vector(columns, codes) for c in manifest.columns.values()]
+        rows.append(held(unseal_bytes(key, said["labels", "collector", "shares"])).tolist())
+    exact = [
+        manifest.layout.select_features(c).count_rows(columns, codes)
+        for c in manifest.columns.values()
+    ]
     assert np.array_equal(signed(np.array(rows[-1], held(b"").dtype)), np.concatenate(exact))
     assert not uniform(rows)
 
@@ -205,7 +213,7 @@ def test_the_collector_opens_nothing_that_it_carries(mode):
                 for purpose in ("labels", "tables", "dealt rows", "dealt sums", "opening"):
                     key = shared(manifest, "collector", other, purpose)
                     with pytest.raises(ProtocolError, match="does not open"):
-                        unsealed(key, payload[:-32])
+                        unseal_bytes(key, payload[:-32])
             assert kind in ("labels", "tables")
             seen.append(np.frombuffer(payload, np.uint8))
         found = labels_by_the_collector(manifest, said)
@@ -223,9 +231,9 @@ def test_all_that_the_collector_opens_is_uniform_in_mode_counts():
     for seed in range(60):
         manifest, _, _, said = played(seed)
         key = shared(manifest, "collector", "labels", "shares")
-        shares.append(held(unsealed(key, said["labels", "collector", "shares"])).tolist())
+        shares.append(held(unseal_bytes(key, said["labels", "collector", "shares"])).tolist())
         key = shared(manifest, "collector", "receiver", "total")
-        totals.append(held(unsealed(key, said["collector", "receiver", "total"])).tolist())
+        totals.append(held(unseal_bytes(key, said["collector", "receiver", "total"])).tolist())
     assert uniform(shares)
     assert uniform(totals)
 
@@ -239,18 +247,18 @@ def test_all_that_the_label_provider_opens_is_uniform(mode):
         manifest, _, codes, said = played(seed, mode)
         way = vertical_masks.VerticalMasks(manifest)
         key = shared(manifest, "labels", "collector", "correction")
-        dealt = unsealed(key, said["collector", "labels", "correction"])
+        dealt = unseal_bytes(key, said["collector", "labels", "correction"])
         seen["correction"].append(held(dealt).tolist())
         start = 0
         for name in NAMES[:2]:
             key = shared(manifest, "labels", name, "tables")
-            content = unsealed(key, said[name, "labels", "tables"][:-32])
-            size = way.sums_size(name)
+            content = unseal_bytes(key, said[name, "labels", "tables"][:-32])
+            size = way.compute_sums_size(name)
             seen["rows"].append(held(content[:-size]).tolist())
             seen["padded"].append(held(content[-size:]).tolist())
-            payload = Payload(said[name, "labels", "tables"]).part(0, -32)
+            payload = Payload(said[name, "labels", "tables"]).get_slice(0, -32)
             tables = way.read_tables(PARTIES["labels"], PARTIES[name].card, payload, codes)
-            sums = way.sums(tables, None, dealt[start : start + size])
+            sums = way.compute_sums(tables, None, dealt[start : start + size])
             seen["sums"].append(held(sums).tolist())
             start += size
     for rows in seen.values():
@@ -265,7 +273,7 @@ def test_all_that_a_provider_opens_is_uniform(mode):
     for seed in range(40):
         manifest, _, _, said = played(seed, mode)
         hidden = {
-            unsealed(shared(manifest, n, "labels", "labels"), said["labels", n, "labels"][:-32])
+            unseal_bytes(shared(manifest, n, "labels", "labels"), said["labels", n, "labels"][:-32])
             for n in NAMES[:2]
         }
         seen += [held(one).tolist() for one in hidden]  # one and the same
@@ -277,7 +285,7 @@ def test_all_that_a_provider_opens_is_uniform(mode):
                 for other in ("collector", "labels"):
                     for purpose in ("correction", "shares", "labels", "tables", "dealt rows"):
                         with pytest.raises(ProtocolError, match="does not open"):
-                            unsealed(shared(manifest, name, other, purpose), sealed_one)
+                            unseal_bytes(shared(manifest, name, other, purpose), sealed_one)
         shares = said["labels", "collector", "shares"][:-SEAL]
         assert far_from_counts(sums_by_a_provider(manifest, shares))
     assert len(seen) == 40

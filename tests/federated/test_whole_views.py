@@ -19,18 +19,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rounds import NAMES, PARTIES, horizontal_manifest, table, vertical_manifest
+from round_fixtures import NAMES, PARTIES, horizontal_manifest, table, vertical_manifest
 from test_noise_and_masks import TAIL, share_law, sum_law
 
 from discreet.errors import PrivacyError
 from discreet.federated import horizontal, vertical
-from discreet.federated.crypto.masks import pair_key as pair
-from discreet.federated.crypto.masks import residues, words
-from discreet.federated.crypto.paillier import generate
-from discreet.federated.crypto.sealing import sealed_length, unsealed
-from discreet.federated.horizontal.arithmetic import slots_of
+from discreet.federated.crypto.masks import derive_pair_key as pair
+from discreet.federated.crypto.masks import expand_residues, expand_words
+from discreet.federated.crypto.paillier import generate_key
+from discreet.federated.crypto.sealing import compute_sealed_length, unseal_bytes
+from discreet.federated.horizontal.arithmetic import make_slots
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.vertical.arithmetic import TAG
+from discreet.federated.vertical.arithmetic import ORDER_TAG_BYTES
 from discreet.randomness import SeededRandom
 
 ROWS = 30
@@ -48,7 +48,7 @@ MODES = pytest.mark.parametrize("mode", ["counts", "probabilities"])
 @cache
 def key_of(way):
     """A tiny key: rounds are played by the dozen, and nothing here depends on the length."""
-    return generate(512, allow_small=True) if way == "paillier" else None
+    return generate_key(512, allow_small=True) if way == "paillier" else None
 
 
 class Numbers:
@@ -70,8 +70,8 @@ class Numbers:
 
     def pad(self, key):
         if self.key is None:
-            return [int(one) % 2 for one in words(key, self.count, self.width)]
-        return [one % self.prime for one in residues(key, self.count, self.key.public.n)]
+            return [int(one) % 2 for one in expand_words(key, self.count, self.width)]
+        return [one % self.prime for one in expand_residues(key, self.count, self.key.public.n)]
 
     def of_integers(self, vector):
         packed = vector if self.chunks is None else self.chunks(vector)
@@ -94,9 +94,9 @@ def readable(role, manifest, payload):
     found, own = [payload], PARTIES[role]
     for other in manifest.parties.values():
         for purpose in SEALS if other.name != role else ():
-            for content in (payload, payload[:-TAG]):
+            for content in (payload, payload[:-ORDER_TAG_BYTES]):
                 with suppress(ProtocolError):
-                    found.append(unsealed(pair(own, other, manifest.hash, purpose), content))
+                    found.append(unseal_bytes(pair(own, other, manifest.hash, purpose), content))
     return found
 
 
@@ -166,52 +166,58 @@ def vertical_rounds(way, mode):
         manifest = vertical_manifest(key, rows=ROWS, mode=mode, moments=())
         seeds = {name: SeededRandom(k) for k, name in enumerate(("labels", "collector", *NAMES))}
         label = vertical.LabelProvider(PARTIES["labels"], manifest, key, random=seeds["labels"])
-        collector = vertical.Collector(PARTIES["collector"], manifest, random=seeds["collector"])
-        said = list(label.labels(codes))
+        collector = vertical.VerticalCollector(
+            PARTIES["collector"], manifest, random=seeds["collector"]
+        )
+        said = list(label.make_all_labels(codes))
         for card, message in zip(manifest.providers, list(said), strict=True):
-            provider = vertical.Provider(PARTIES[card.name], manifest, random=seeds[card.name])
+            provider = vertical.VerticalProvider(
+                PARTIES[card.name], manifest, random=seeds[card.name]
+            )
             provider.receive(message)
-            said.append(provider.tables(columns))
+            said.append(provider.make_tables(columns))
             label.receive(said[-1])
-        if collector.way.deals:
-            dealt = collector.correction()
+        if collector.protocol.needs_correction:
+            dealt = collector.make_correction()
             label.receive(dealt)
             said.append(dealt)
-        said.append(label.shares())
+        said.append(label.make_shares())
         collector.receive(said[-1])
-        said.append(collector.result())
+        said.append(collector.make_result())
         played.append((manifest, label, collector, said))
     return played
 
 
 def vertical_view(role, key, manifest, label, collector, said, total_in_clear=False):
     """A party's vectors, what it may know of hospital-a's tables, and the field."""
-    way, card = label.way, manifest.providers[0]
+    way, card = label.protocol, manifest.providers[0]
     layout = way.layouts[card.name]
-    chunks = None if key is None else way.chunks[card.name]
-    count = layout.size if key is None else chunks.count
-    word = way.width if key is None else 8
-    numbers = Numbers(key, count, None if key is None else chunks.pack, word)
+    chunks = None if key is None else way.plaintext_layouts[card.name]
+    count = layout.size if key is None else chunks.plaintext_count
+    word = way.word_bytes if key is None else 8
+    numbers = Numbers(key, count, None if key is None else chunks.pack_vector, word)
     heard = [one for message in said for one in readable(role, manifest, message.payload)]
     if total_in_clear:
-        heard.append(collector._total)
+        heard.append(collector._padded_totals)
     # with masks tables are (hidden rows, sums): the sums lie at the end
     tables = next(m for m in said if m.kind == "tables" and m.sender == card.name)
     heard += [one[-numbers.length :] for one in readable(role, manifest, tables.payload)]
     view = [numbers.of_bytes(one[: numbers.length]) for one in heard if len(one) >= numbers.length]
     view += known_pads(role, manifest, numbers)
     if role == "labels":  # what the label provider computes on the way
-        correction = label._pieces(label._correction)[0][1]
-        sums = way.sums(label._tables[card.name], key, correction)
+        correction = label._split_sums(label._correction)[0][1]
+        sums = way.compute_sums(label._hidden_tables[card.name], key, correction)
         view.append(numbers.of_bytes(sums))
     opener = PARTIES[manifest.opener.name]
-    released = way.opened(opener, card, collector._total[: way.sums_size(card.name)])
+    released = way.open_sums(
+        opener, card, collector._padded_totals[: way.compute_sums_size(card.name)]
+    )
     allowed = [numbers.of_integers(released)]
     if key is not None:  # the public offset of every slot
         allowed.append(numbers.of_integers(np.zeros(layout.size, dtype=np.int64)))
     index = {"labels": 0, "collector": 1, NAMES[0]: 2}.get(role)
     if index is not None:
-        own = manifest.share(layout, SeededRandom(index))
+        own = manifest.draw_noise_share(layout, SeededRandom(index))
         allowed.append(numbers.of_integers(own))
     return view, allowed, numbers.prime
 
@@ -299,11 +305,11 @@ def count_shares_left(roles, mode):
     known = [*allowed, *relations(views, 2)]
     manifest, label, collector, _ = played[-1]
     card = manifest.providers[0]
-    layout, opener = label.way.layouts[card.name], PARTIES[manifest.opener.name]
-    numbers = Numbers(None, layout.size, None, label.way.width)
-    sums = collector._total[: label.way.sums_size(card.name)]
-    shares = [manifest.share(layout, SeededRandom(index)) for index in range(3)]
-    exact = label.way.opened(opener, card, sums) - sum(shares)
+    layout, opener = label.protocol.layouts[card.name], PARTIES[manifest.opener.name]
+    numbers = Numbers(None, layout.size, None, label.protocol.word_bytes)
+    sums = collector._padded_totals[: label.protocol.compute_sums_size(card.name)]
+    shares = [manifest.draw_noise_share(layout, SeededRandom(index)) for index in range(3)]
+    exact = label.protocol.open_sums(opener, card, sums) - sum(shares)
     for size in range(4):
         for some in combinations(shares, size):
             if in_span(numbers.of_integers(exact + sum(some)), known, 2):
@@ -319,7 +325,7 @@ def test_the_threat_model_names_the_pairs_that_exceed_the_promise(coalition):
     for roles in COALITIONS[coalition]:
         left = count_shares_left(roles, "counts")
         for tolerated, verdict in enumerate(verdicts, 1):
-            needed = vertical_manifest(tolerated=tolerated).noise(BLOCK).needed
+            needed = vertical_manifest(tolerated=tolerated).make_block_noise(BLOCK).required_shares
             if left < needed:
                 assert "exceeds it" in verdict or "whole records" in verdict
             else:
@@ -349,29 +355,31 @@ def horizontal_rounds(way, mode, number, pads=True):
     key, names, played = key_of(way), NAMES[:number], []
     for _ in range(ROUNDS[way]):
         manifest = horizontal_manifest(key, names=names, mode=mode, moments=())
-        collector = horizontal.Collector(PARTIES["collector"], manifest, key)
+        collector = horizontal.HorizontalCollector(PARTIES["collector"], manifest, key)
         said, noised = [], {}
         for k, name in enumerate(names):
-            one = horizontal.Provider(PARTIES[name], manifest, random=SeededRandom(k))
+            one = horizontal.HorizontalProvider(PARTIES[name], manifest, random=SeededRandom(k))
             if not pads:
-                one._pads.later = one._pads.earlier = []
-            exact = manifest.layout.vector(*table(ROWS, k))
-            noised[name] = exact + one._noise
-            said.append(one.submit(exact))
+                one._pads.later_keys = one._pads.earlier_keys = []
+            exact = manifest.layout.count_rows(*table(ROWS, k))
+            noised[name] = exact + one._noise_share
+            said.append(one.make_submission(exact))
             collector.receive(said[-1])
-        said += [collector.result()] if pads else []
+        said += [collector.make_result()] if pads else []
         played.append((manifest, collector, said, noised))
     return played
 
 
 def horizontal_view(role, key, manifest, collector, said, noised):
-    total = collector.total()
+    total = collector.sum_submissions()
     numbers = _horizontal_numbers(manifest, key)
     heard = [one for message in said for one in readable(role, manifest, message.payload)]
     if role == manifest.opener.name and key is not None:  # holds the Paillier key
-        public, slots = slots_of(manifest)
-        count = slots.plaintexts(manifest.layout.size)
-        ciphertexts = [one for one in heard if len(one) == public.width * count] + [total]
+        public, slots = make_slots(manifest)
+        count = slots.count_plaintexts(manifest.layout.size)
+        ciphertexts = [one for one in heard if len(one) == public.ciphertext_bytes * count] + [
+            total
+        ]
         heard = [
             b"".join(int(key.decrypt(c)).to_bytes(numbers.width, "big") for c in one)
             for one in (public.from_bytes(one, count) for one in ciphertexts)
@@ -389,8 +397,8 @@ def horizontal_view(role, key, manifest, collector, said, noised):
 def _horizontal_numbers(manifest, key):
     if key is None:
         return Numbers(None, manifest.layout.size)
-    _, slots = slots_of(manifest)
-    return Numbers(key, slots.plaintexts(manifest.layout.size), slots.pack)
+    _, slots = make_slots(manifest)
+    return Numbers(key, slots.count_plaintexts(manifest.layout.size), slots.pack_counters)
 
 
 @pytest.mark.slow
@@ -430,11 +438,11 @@ def test_the_shares_that_a_party_does_not_know_keep_the_promise(partition, epsil
     make = vertical_manifest if partition == "vertical" else horizontal_manifest
     manifest = make(epsilon=epsilon, moments=())
     block = manifest.layout.blocks[0]
-    noise, cost = manifest.noises[block], float(manifest.cost(block))
+    noise, cost = manifest.block_noises[block], float(manifest.compute_block_epsilon(block))
     scale = float(noise.scale)
     steps = 1  # a replaced record moves two cells by one step each
     entries = 2 if partition == "vertical" else 1
-    left = sum_law(scale, noise.needed, noise.parties - 1)
+    left = sum_law(scale, noise.required_shares, noise.parties - 1)
     assert entries * worst(left, steps) <= cost * (1 + 1e-9)
 
 
@@ -443,7 +451,8 @@ def test_with_the_collectors_share_known_as_well_the_promise_is_broken(epsilon, 
     """What the twin's label provider is left with: the provider's share alone, of shape 1/2."""
     manifest = vertical_manifest(epsilon=epsilon, moments=())
     assert 2 * sum(
-        worst(share_law(float(noise.scale), noise.needed), 1) for noise in manifest.noises.values()
+        worst(share_law(float(noise.scale), noise.required_shares), 1)
+        for noise in manifest.block_noises.values()
     ) == pytest.approx(real, abs=0.2)
 
 
@@ -457,15 +466,15 @@ def test_a_round_in_which_one_must_not_know_ones_own_share_is_refused():
 def test_the_seal_of_the_total_is_for_the_receiver():
     manifest = vertical_manifest(rows=ROWS)
     columns, codes = table(ROWS, 3)
-    collector = vertical.Collector(PARTIES["collector"], manifest)
+    collector = vertical.VerticalCollector(PARTIES["collector"], manifest)
     label = vertical.LabelProvider(PARTIES["labels"], manifest)
-    for card, message in zip(manifest.providers, label.labels(codes), strict=True):
-        provider = vertical.Provider(PARTIES[card.name], manifest)
+    for card, message in zip(manifest.providers, label.make_all_labels(codes), strict=True):
+        provider = vertical.VerticalProvider(PARTIES[card.name], manifest)
         provider.receive(message)
-        label.receive(provider.tables(columns))
-    label.receive(collector.correction())
-    collector.receive(label.shares())
-    payload = collector.result().payload
-    assert len(payload) == sealed_length(len(collector._total))
+        label.receive(provider.make_tables(columns))
+    label.receive(collector.make_correction())
+    collector.receive(label.make_shares())
+    payload = collector.make_result().payload
+    assert len(payload) == compute_sealed_length(len(collector._padded_totals))
     assert len(readable("receiver", manifest, payload)) == 2
     assert len(readable("labels", manifest, payload)) == 1

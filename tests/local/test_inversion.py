@@ -8,13 +8,13 @@ import pytest
 from scipy.stats import chi2, norm
 
 from discreet import Categorical, EstimationError, Guarantee, Numeric, Schema, SeededRandom
-from discreet.collection.simulation import simulate
-from discreet.collection.size import respondents_for
+from discreet.collection.simulation import simulate_tally
+from discreet.collection.size import compute_required_respondents
 from discreet.collection.tally import Tally
-from discreet.local.inversion import precision_of, statistics_of
-from discreet.local.planning import Choices, make_plan, question_cost
-from discreet.local.waves import combined
-from discreet.mechanisms.frequency import cost, oracle_of
+from discreet.local.inversion import compute_precision, estimate_statistics
+from discreet.local.planning import PlanOptions, compute_question_cost, make_plan
+from discreet.local.waves import combine_waves
+from discreet.mechanisms.frequency import compute_sample_size_factor, make_oracle
 
 SCHEMA = Schema(
     [Categorical("a", ["x", "y", "z"], False), Categorical("b", [0, 1]), Numeric("n", 0, 10)],
@@ -36,8 +36,11 @@ def population(people=3000, seed=0):
 
 
 def estimates(plan, c, columns, repeats=REPEATS):
-    records = plan.encoded(columns, c)
-    return [statistics_of(simulate(plan, records, SeededRandom(seed))) for seed in range(repeats)]
+    records = plan.encode_columns(columns, c)
+    return [
+        estimate_statistics(simulate_tally(plan, records, SeededRandom(seed)))
+        for seed in range(repeats)
+    ]
 
 
 ORACLES = ["de", "sue", "oue", "she", "the", "ss", "olh", "hr"]
@@ -55,9 +58,9 @@ def truth_of(found, c, cells, name):
 def test_tables_and_totals_are_unbiased_with_the_stated_variance(oracle, epsilon, kind):
     """False alarms: below 1e-5 for each of the sixteen cases."""
     c, columns = population()
-    plan = make_plan(SCHEMA, epsilon, len(c), Choices(kind=kind, oracle=oracle, bins=3))
+    plan = make_plan(SCHEMA, epsilon, len(c), PlanOptions(kind=kind, oracle=oracle, bins=3))
     found = estimates(plan, c, columns, 100)
-    cells = plan.encoded(columns, c).columns
+    cells = plan.encode_columns(columns, c).columns
     limit = norm.isf(1e-5 / 60)
     low, high = chi2.ppf([1e-6, 1 - 1e-6], 99) / 99  # 0.42 and 1.87: a cell alone
     for name in (*SCHEMA.names, None):
@@ -85,7 +88,10 @@ def many_collections(plan, c, cells, repeats):
             cell = cell * plan.cells[name].size + cells[name][asked]
         reports = np.split(question.mechanism.perturb(cell, random), repeats)
         sums.append([question.mechanism.tally(one) for one in reports])
-    return [statistics_of(Tally(plan, np.diff(ends), list(one))) for one in zip(*sums, strict=True)]
+    return [
+        estimate_statistics(Tally(plan, np.diff(ends), list(one)))
+        for one in zip(*sums, strict=True)
+    ]
 
 
 @pytest.mark.slow
@@ -97,8 +103,8 @@ def test_intervals_of_95_percent_cover_93_to_97(oracle):
     """
     c, columns = population(2400)
     schema = Schema(SCHEMA.features[:2], "c", SCHEMA.classes)
-    plan = make_plan(schema, 2.0, len(c), Choices(kind="paper", oracle=oracle))
-    cells = plan.encoded(columns, c).columns
+    plan = make_plan(schema, 2.0, len(c), PlanOptions(kind="paper", oracle=oracle))
+    cells = plan.encode_columns(columns, c).columns
     found = many_collections(plan, c, cells, 2000)
     for name in (*schema.names, None):
         truth = np.bincount(c) if name is None else truth_of(found[0], c, cells, name)
@@ -123,7 +129,7 @@ def test_stated_variances_are_those_of_every_possible_collection(oracle):
     Told the truth in place of what was found, the variances stated for class totals and cells are
     exactly those of the estimates over all outcomes: noise, luck of who was asked, and weights.
     """
-    plan = make_plan(SMALL, 1.0, 3, Choices(kind="paper", oracle=oracle))
+    plan = make_plan(SMALL, 1.0, 3, PlanOptions(kind="paper", oracle=oracle))
     c, columns = FEW
     cell = [c, 2 * c + columns["f"]]
     channels, supports = [], []
@@ -145,7 +151,7 @@ def test_stated_variances_are_those_of_every_possible_collection(oracle):
 
     def statistics(sums):
         tally = Tally(plan, np.array([1, 2]), [np.array(one) for one in sums])
-        return statistics_of(tally)
+        return estimate_statistics(tally)
 
     outcomes = [statistics(sums) for sums in chance]
     expected = [
@@ -165,15 +171,17 @@ def test_stated_variances_are_those_of_every_possible_collection(oracle):
 
 def test_everyone_asked_without_noise_is_exact():
     schema = Schema([Categorical("f", [0, 1], False)], "y", [0, 1])
-    plan = make_plan(schema, math.inf, 3, Choices(kind="pairs", oracle="de"))
-    tally = simulate(plan, plan.encoded(FEW[1], FEW[0]), SeededRandom(0))
-    found = statistics_of(tally)
-    assert found.exact
+    plan = make_plan(schema, math.inf, 3, PlanOptions(kind="pairs", oracle="de"))
+    tally = simulate_tally(plan, plan.encode_columns(FEW[1], FEW[0]), SeededRandom(0))
+    found = estimate_statistics(tally)
+    assert found.is_exact
     assert found.totals.tolist() == [1, 2]
     # everyone tells their class, with or without the feature, but not everyone the feature
-    plan = make_plan(schema, math.inf, 3, Choices(kind="paper", oracle="de"))
+    plan = make_plan(schema, math.inf, 3, PlanOptions(kind="paper", oracle="de"))
     people = np.tile(FEW[0], 100), {"f": np.tile(FEW[1]["f"], 100)}
-    found = statistics_of(simulate(plan, plan.encoded(people[1], people[0]), SeededRandom(0)))
+    found = estimate_statistics(
+        simulate_tally(plan, plan.encode_columns(people[1], people[0]), SeededRandom(0))
+    )
     assert found.totals == pytest.approx([100, 200])
     assert found.variances == pytest.approx([0, 0], abs=1e-6)
     assert found.tables["f"].variances[1].min() > 1
@@ -183,9 +191,9 @@ def test_everyone_asked_without_noise_is_exact():
 def test_a_biased_twin_is_found():
     """The same check rejects estimates that forget that some people were not asked."""
     c, columns = population()
-    plan = make_plan(SCHEMA, 3.0, len(c), Choices(kind="paper", bins=3))
+    plan = make_plan(SCHEMA, 3.0, len(c), PlanOptions(kind="paper", bins=3))
     found = estimates(plan, c, columns, 120)
-    cells = plan.encoded(columns, c).columns
+    cells = plan.encode_columns(columns, c).columns
     truth = np.zeros(found[0].tables["a"].counts.shape)
     np.add.at(truth, (c, cells["a"]), 1)
     table = found[0].tables["a"]
@@ -199,7 +207,7 @@ def test_a_biased_twin_is_found():
 def test_moments_are_unbiased(approach):
     c, columns = population()
     columns = {**columns, "b": np.where(columns["b"] == None, 0, columns["b"])}  # noqa: E711
-    plan = make_plan(SCHEMA, 4.0, len(c), Choices(numeric="gaussian", approach=approach))
+    plan = make_plan(SCHEMA, 4.0, len(c), PlanOptions(numeric="gaussian", approach=approach))
     found = estimates(plan, c, columns, 200)
     t = (columns["n"] - 5) / 5
     for k in (0, 1):
@@ -228,10 +236,11 @@ def with_missing(missing, people=20_000):
 def test_means_of_numbers_that_may_be_missing_are_unbiased():
     """Sums divided by all of a class, present or not, would say 62 in place of 75 and 85."""
     schema, X, y = with_missing("skip", 6000)
-    plan = make_plan(schema, 6.0, len(y), Choices(numeric="gaussian"))
-    records = plan.encoded({"far": X[:, 0], "near": X[:, 1]}, y)
+    plan = make_plan(schema, 6.0, len(y), PlanOptions(numeric="gaussian"))
+    records = plan.encode_columns({"far": X[:, 0], "near": X[:, 1]}, y)
     moments = [
-        statistics_of(simulate(plan, records, SeededRandom(seed))).moments for seed in range(60)
+        estimate_statistics(simulate_tally(plan, records, SeededRandom(seed))).moments
+        for seed in range(60)
     ]
     for j, name in enumerate(schema.names):
         for k in (0, 1):
@@ -257,47 +266,47 @@ def test_a_gaussian_model_of_numbers_that_may_be_missing_is_near_the_exact_one(m
 
 def test_a_number_that_is_always_there_is_not_asked_for_its_presence():
     schema = Schema([Numeric("x", 0, 1, optional=False)], "y", [0, 1])
-    plan = make_plan(schema, 1.0, choices=Choices(numeric="gaussian"))
+    plan = make_plan(schema, 1.0, options=PlanOptions(numeric="gaussian"))
     assert [question.power for question in plan.questions] == [0, 1, 2]
     assert not plan.cells
-    assert plan.averaged == {"x"}
+    assert plan.mean_features == {"x"}
 
 
 def test_question_cost_is_the_designs_formula():
     for epsilon in (0.5, 1.0, 3.0):
         for size in (4, 16, 60):
-            assert question_cost(oracle_of("ss", size, epsilon)) == pytest.approx(
-                cost(size, epsilon), rel=1e-9
+            assert compute_question_cost(make_oracle("ss", size, epsilon)) == pytest.approx(
+                compute_sample_size_factor(size, epsilon), rel=1e-9
             )
 
 
 def test_an_empty_or_one_sided_tally_is_an_error():
-    plan = make_plan(SCHEMA, 1.0, 100, Choices(bins=3))
+    plan = make_plan(SCHEMA, 1.0, 100, PlanOptions(bins=3))
     with pytest.raises(EstimationError, match="empty"):
-        statistics_of(Tally(plan))
+        estimate_statistics(Tally(plan))
 
 
 def test_a_question_nobody_answered_teaches_nothing():
     c, columns = population(40)
-    plan = make_plan(SCHEMA, 1.0, 40, Choices(kind="pairs", bins=3))
-    tally = simulate(plan, plan.encoded(columns, c), SeededRandom(0))
+    plan = make_plan(SCHEMA, 1.0, 40, PlanOptions(kind="pairs", bins=3))
+    tally = simulate_tally(plan, plan.encode_columns(columns, c), SeededRandom(0))
     tally.counted[1] = 0
     tally.sums[1][:] = 0
-    statistics = statistics_of(tally)
+    statistics = estimate_statistics(tally)
     assert np.ptp(statistics.tables["b"].counts) == 0
 
 
 def wave(plan, c, columns, seed):
-    tally = simulate(plan, plan.encoded(columns, c), SeededRandom(seed))
-    return statistics_of(tally, Guarantee(2.0, neighbours="replace", trust="local"))
+    tally = simulate_tally(plan, plan.encode_columns(columns, c), SeededRandom(seed))
+    return estimate_statistics(tally, Guarantee(2.0, neighbours="replace", trust="local"))
 
 
 def test_waves_combine_by_precision():
     c, columns = population(4000)
-    plan = make_plan(SCHEMA, 2.0, 2000, Choices(bins=3))
+    plan = make_plan(SCHEMA, 2.0, 2000, PlanOptions(bins=3))
     half = slice(None, None, 2), slice(1, None, 2)
     parts = [wave(plan, c[s], {n: x[s] for n, x in columns.items()}, i) for i, s in enumerate(half)]
-    both = combined(parts, [2000, 2000])
+    both = combine_waves(parts, [2000, 2000])
     assert np.sum(both.totals) == pytest.approx(4000)
     assert both.tables["a"].variances[0, 0] == pytest.approx(
         parts[0].tables["a"].variances[0, 0] + parts[1].tables["a"].variances[0, 0], rel=0.05
@@ -308,14 +317,14 @@ def test_waves_combine_by_precision():
 def test_every_wave_counts_for_the_class_totals():
     """A wave of one class and a wave of the other, equally precise, make halves."""
     _, columns = population(4000)
-    plan = make_plan(SCHEMA, 4.0, 4000, Choices(bins=3))
+    plan = make_plan(SCHEMA, 4.0, 4000, PlanOptions(bins=3))
     parts = [wave(plan, np.full(4000, k), columns, k) for k in (0, 1)]
-    both = combined(parts, [4000, 4000])
+    both = combine_waves(parts, [4000, 4000])
     assert both.totals == pytest.approx([4000, 4000], abs=600)
     assert both.variances == pytest.approx(parts[0].variances + parts[1].variances, rel=0.2)
     # a wave of a tenth of the people has a tenth of the say
     few = wave(plan, np.full(400, 1), {n: x[:400] for n, x in columns.items()}, 2)
-    both = combined([parts[0], few], [4000, 400])
+    both = combine_waves([parts[0], few], [4000, 400])
     assert 50 < both.totals[1] < 800
 
 
@@ -327,14 +336,14 @@ def test_waves_state_the_variance_of_their_sum(oracle):
     False alarms: 1e-6 for each number.
     """
     c, columns = population(2000)
-    plans = [make_plan(SCHEMA, e, 1000, Choices(bins=3, oracle=oracle)) for e in (1.0, 3.0)]
+    plans = [make_plan(SCHEMA, e, 1000, PlanOptions(bins=3, oracle=oracle)) for e in (1.0, 3.0)]
     rng, found = np.random.default_rng(0), []
     for repeat in range(150):
         order = rng.permutation(2000)
         rows = order[:600], order[600:]
         parts = [wave(plan, c[r], {n: x[r] for n, x in columns.items()}, 2 * repeat + i)
                  for i, (plan, r) in enumerate(zip(plans, rows, strict=True))]  # fmt: skip
-        found.append(combined(parts, [600, 1400]))
+        found.append(combine_waves(parts, [600, 1400]))
     totals = np.array([one.totals for one in found])
     stated = np.mean([one.variances for one in found], axis=0)
     low, high = chi2.ppf([1e-6, 1 - 1e-6], 149) / 149
@@ -350,20 +359,24 @@ def test_precision_before_collecting_is_what_simulation_finds(oracle):
 
     Class totals too. False alarms: 1e-6 for each number.
     """
-    plan = make_plan(SCHEMA, 1.0, 3000, Choices(bins=3, oracle=oracle))
+    plan = make_plan(SCHEMA, 1.0, 3000, PlanOptions(bins=3, oracle=oracle))
     found = []
     for seed in range(100):
         c, columns = population(3000, seed)
-        found.append(statistics_of(simulate(plan, plan.encoded(columns, c), SeededRandom(seed))))
+        found.append(
+            estimate_statistics(
+                simulate_tally(plan, plan.encode_columns(columns, c), SeededRandom(seed))
+            )
+        )
     low, high = chi2.ppf([1e-6, 1 - 1e-6], 99) / 99
-    for one in precision_of(plan, 3000):
+    for one in compute_precision(plan, 3000):
         parts = [s.totals if one.feature == "c" else s.tables[one.feature].counts for s in found]
         spread = math.sqrt((np.array(parts) / 3000).var(axis=0, ddof=1).mean())
         assert one.standard_error * math.sqrt(low) < spread
         assert spread < one.standard_error * math.sqrt(high)
-    need = respondents_for(precision_of(plan, 1)[0].standard_error, 0.01)
-    worst = precision_of(plan, need)[0].standard_error
-    assert worst <= 0.01 < precision_of(plan, int(0.9 * need))[0].standard_error
+    need = compute_required_respondents(compute_precision(plan, 1)[0].standard_error, 0.01)
+    worst = compute_precision(plan, need)[0].standard_error
+    assert worst <= 0.01 < compute_precision(plan, int(0.9 * need))[0].standard_error
 
 
 @pytest.mark.parametrize("optional", [False, True])
@@ -375,7 +388,7 @@ def test_the_papers_plan_asks_everything_equally_often(named, optional):
     plan = make_plan(
         Schema([*categories, *numbers], "c", ["n", "y"]),
         1.0,
-        choices=Choices(kind="paper", numeric="gaussian"),
+        options=PlanOptions(kind="paper", numeric="gaussian"),
     )
     by_kind = {}
     for question, share in zip(plan.questions, plan.shares, strict=True):

@@ -17,18 +17,18 @@ from discreet import (
     SchemaError,
     estimate,
 )
-from discreet.datasets import mortgage
-from discreet.encoding import class_codes
-from discreet.local.planning import Choices, make_plan
+from discreet.datasets import make_mortgage
+from discreet.encoding import encode_classes
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.projection import DCA, PCA
-from discreet.tables.in_memory import Contents, count_arrays
+from discreet.tables.in_memory import CountRequest, count_arrays
 
-PEOPLE = mortgage(6000, seed=3)
+PEOPLE = make_mortgage(6000, seed=3)
 NOISE = {"check_classifiers_train": "300 respondents at epsilon 1 cannot reach 83 % accuracy"}
 
 
 def accuracy(nb, people=PEOPLE, others=None):
-    others = others or mortgage(4000, seed=4)
+    others = others or make_mortgage(4000, seed=4)
     return nb.fit(people.X, people.y).score(others.X, others.y)
 
 
@@ -45,11 +45,13 @@ def test_with_noise_only_the_listed_checks_fail():
 
 def test_without_noise_it_is_the_exact_binned_classifier():
     nb = LocalNB(epsilon=math.inf, schema=PEOPLE.schema, bins=5).fit(PEOPLE.X, PEOPLE.y)
-    codes = class_codes(PEOPLE.schema, PEOPLE.y)
+    codes = encode_classes(PEOPLE.schema, PEOPLE.y)
     columns = {name: PEOPLE.frame[name] for name in PEOPLE.schema.names}
-    exact = estimate(count_arrays(PEOPLE.schema, columns, codes, Contents(bins=5, moments=None)))
+    exact = estimate(
+        count_arrays(PEOPLE.schema, columns, codes, CountRequest(bins=5, moments=None))
+    )
     np.testing.assert_array_equal(nb.predict_proba(PEOPLE.X), exact.predict_proba(PEOPLE.X))
-    assert not nb.guarantee_.private
+    assert not nb.guarantee_.is_private
 
 
 @pytest.mark.parametrize("oracle", ["auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"])
@@ -107,7 +109,7 @@ def test_theta_is_the_papers_when_asked_and_the_best_otherwise():
 
 
 def test_public_cut_points_and_projections_come_from_the_public_sample():
-    public = mortgage(500, seed=9)
+    public = make_mortgage(500, seed=9)
     cut = LocalNB(
         3.0,
         cut="frequency-of-public-sample",
@@ -163,7 +165,7 @@ def test_waves_ask_more_about_what_matters():
 
 def test_the_promise_is_what_was_asked_for():
     real = LocalNB(1.5, schema=PEOPLE.schema).fit(PEOPLE.X, PEOPLE.y)
-    assert real.guarantee_.private
+    assert real.guarantee_.is_private
     assert (real.guarantee_.epsilon, real.guarantee_.neighbours) == (1.5, "replace")
     seeded = LocalNB(1.5, schema=PEOPLE.schema, random_state=0).fit(PEOPLE.X, PEOPLE.y)
     assert seeded.guarantee_.simulated
@@ -174,12 +176,12 @@ def test_the_promise_is_what_was_asked_for():
 def test_a_schema_from_the_data_is_warned_about_and_not_promised():
     with pytest.warns(PrivacyWarning, match=r"write LocalNB\(schema=...\)"):
         nb = LocalNB(1.0).fit(PEOPLE.X, PEOPLE.y)
-    assert not nb.guarantee_.private
+    assert not nb.guarantee_.is_private
     assert "taken from the data" in nb.guarantee_.void[0]
     assert str(nb.guarantee_).startswith("NOT KEPT")
     with pytest.warns(PrivacyWarning):
         inferred = Schema.infer(PEOPLE.frame, PEOPLE.schema.target)
-    assert not LocalNB(1.0, schema=inferred).fit(PEOPLE.X, PEOPLE.y).guarantee_.private
+    assert not LocalNB(1.0, schema=inferred).fit(PEOPLE.X, PEOPLE.y).guarantee_.is_private
 
 
 def test_with_no_evidence_probabilities_stay_near_the_class_shares():
@@ -196,7 +198,7 @@ def test_with_no_evidence_probabilities_stay_near_the_class_shares():
             found.append(np.abs(nb.predict_proba(others.X) - nb.class_prior_).mean())
         return np.median(found)
 
-    others = mortgage(500, seed=5)
+    others = make_mortgage(500, seed=5)
     assert moved(0.01) < 0.1 < 0.15 < moved(5.0)
 
 
@@ -238,7 +240,7 @@ def test_wrong_options_are_explained(options, error, says):
 
 
 def test_a_fixed_plan_is_used_as_it_is():
-    plan = make_plan(PEOPLE.schema, 2.0, 6000, Choices(kind="pairs", bins=3))
+    plan = make_plan(PEOPLE.schema, 2.0, 6000, PlanOptions(kind="pairs", bins=3))
     nb = LocalNB(2.0, plan=plan, schema=PEOPLE.schema, random_state=0).fit(PEOPLE.X, PEOPLE.y)
     assert nb.plan_ is plan
     other = Schema(PEOPLE.schema.features, "missed_payment", ["yes", "no"])
@@ -248,15 +250,15 @@ def test_a_fixed_plan_is_used_as_it_is():
 
 def test_a_fixed_plan_must_say_what_the_other_parameters_say():
     """Whoever writes an epsilon gets that epsilon: a plan of another one is refused."""
-    plan = make_plan(PEOPLE.schema, 5.0, 6000, Choices(bins=3))
+    plan = make_plan(PEOPLE.schema, 5.0, 6000, PlanOptions(bins=3))
     for epsilon in (0.5, 1.0, math.inf):
         with pytest.raises(
             PrivacyError, match=r"the plan promises 5.0 in total; write epsilon=5.0"
         ):
             LocalNB(epsilon, plan=plan, schema=PEOPLE.schema).fit(PEOPLE.X, PEOPLE.y)
-    several = make_plan(PEOPLE.schema, 5.0, 6000, Choices(bins=3, reports=2))
+    several = make_plan(PEOPLE.schema, 5.0, 6000, PlanOptions(bins=3, reports=2))
     with pytest.raises(PrivacyError, match=r"promises 5\.0 in total"):  # epsilon is per person
         LocalNB(2.5, plan=several, schema=PEOPLE.schema).fit(PEOPLE.X, PEOPLE.y)
     for name, value in {"oracle": "oue", "bins": 4, "theta": 0.3, "numeric": "gaussian"}.items():
-        with pytest.raises(SchemaError, match=f"{name}=.* beside a finished plan"):
+        with pytest.raises(SchemaError, match=f"{name}=.* with a finished plan"):
             LocalNB(5.0, plan=plan, **{name: value}).fit(PEOPLE.X, PEOPLE.y)

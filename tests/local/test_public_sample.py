@@ -9,11 +9,11 @@ from click.testing import CliRunner
 
 from discreet import Categorical, FormatError, LocalNB, Numeric, Schema, SchemaError
 from discreet.cli import main
-from discreet.collection.simulation import simulate
+from discreet.collection.simulation import simulate_tally
 from discreet.estimation import estimate
-from discreet.local.inversion import statistics_of
+from discreet.local.inversion import estimate_statistics
 from discreet.local.plan import Plan
-from discreet.local.planning import Choices, make_plan
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.model import NaiveBayesModel
 from discreet.projection import DCA, PCA, fit_projection
 from discreet.randomness import SeededRandom
@@ -47,7 +47,7 @@ def projection(kind=PCA(2)):  # noqa: B008
 
 
 def test_a_plan_carries_its_projection_and_its_digest_depends_on_it():
-    plan = make_plan(SCHEMA, 3.0, choices=Choices(projection=projection()))
+    plan = make_plan(SCHEMA, 3.0, options=PlanOptions(projection=projection()))
     assert plan.schema.names == ("k", "component1", "component2")
     again = Plan.from_json(plan.to_json())
     assert again.digest == plan.digest
@@ -56,37 +56,37 @@ def test_a_plan_carries_its_projection_and_its_digest_depends_on_it():
     body["projection"]["matrix"][0][0] += 0.001
     with pytest.raises(FormatError):
         Plan.from_json(json.dumps(body))
-    other = make_plan(SCHEMA, 3.0, choices=Choices(projection=projection(PCA(1))))
+    other = make_plan(SCHEMA, 3.0, options=PlanOptions(projection=projection(PCA(1))))
     assert other.digest != plan.digest
 
 
 def test_a_device_takes_the_original_record_and_does_what_the_simulation_does():
-    plan = make_plan(SCHEMA, 3.0, choices=Choices(projection=projection()))
+    plan = make_plan(SCHEMA, 3.0, options=PlanOptions(projection=projection()))
     assert plan.names == ("a", "k", "b", "c", "y")
     frame = people(20)
-    many = plan.encoded({name: frame[name].to_numpy() for name in plan.names})
+    many = plan.encode_columns({name: frame[name].to_numpy() for name in plan.names})
     for row in range(20):
-        one = plan.prepared(frame.iloc[row].to_dict())
+        one = plan.encode_record(frame.iloc[row].to_dict())
         assert one.classes[0] == many.classes[row]
         for name in plan.schema.names:
             assert one.columns[name][0] == many.columns[name][row]
     with pytest.raises(SchemaError, match="component1"):
-        plan.prepared({**frame.iloc[0].to_dict(), "component1": 0.0})
+        plan.encode_record({**frame.iloc[0].to_dict(), "component1": 0.0})
 
 
 def test_a_question_about_a_component_asks_for_all_numbers():
-    plan = make_plan(SCHEMA, 1.0, choices=Choices(kind="pairs", projection=projection()))
-    asked = {q.features: plan.asked(i) for i, q in enumerate(plan.questions)}
+    plan = make_plan(SCHEMA, 1.0, options=PlanOptions(kind="pairs", projection=projection()))
+    asked = {q.features: plan.get_asked_columns(i) for i, q in enumerate(plan.questions)}
     assert asked["component1",] == ("a", "b", "c", "y")
     assert asked["k",] == ("k", "y")
 
 
 @pytest.mark.parametrize("kind", [PCA(1), DCA(1)])
 def test_a_saved_model_of_components_takes_the_original_columns(kind):
-    plan = make_plan(SCHEMA, 4.0, 4000, Choices(projection=projection(kind)))
+    plan = make_plan(SCHEMA, 4.0, 4000, PlanOptions(projection=projection(kind)))
     frame = people(4000)
-    codes = plan.encoded({name: frame[name].to_numpy() for name in plan.names})
-    model = estimate(statistics_of(simulate(plan, codes, SeededRandom(0))))
+    codes = plan.encode_columns({name: frame[name].to_numpy() for name in plan.names})
+    model = estimate(estimate_statistics(simulate_tally(plan, codes, SeededRandom(0))))
     again = NaiveBayesModel.from_json(model.to_json())
     test = people(1000, seed=5)
     right = np.mean(again.predict(test[list(SCHEMA.names)]) == test["y"].to_numpy())

@@ -8,10 +8,10 @@ import pytest
 
 from discreet import Categorical, EstimationError, FormatError, LocalNB, Schema
 from discreet.cli import main
-from discreet.collection.simulation import simulate
-from discreet.documents import dump
-from discreet.local import Choices, Plan, Question, make_plan, statistics_of
-from discreet.local.waves import check_shares, combined, next_plan
+from discreet.collection.simulation import simulate_tally
+from discreet.documents import dump_document
+from discreet.local import Plan, PlanOptions, Question, estimate_statistics, make_plan
+from discreet.local.waves import check_shares, combine_waves, next_plan
 from discreet.randomness import as_random
 from discreet.shuffling import Shuffle
 
@@ -32,8 +32,10 @@ def people(count, seed=0):
 
 def collected(plan, seed, count=3000):
     X, y = people(count, seed)
-    codes = plan.encoded({**X, "k": y})
-    return simulate(plan, codes, as_random(1000 + seed))  # not the stream that drew the people
+    codes = plan.encode_columns({**X, "k": y})
+    return simulate_tally(
+        plan, codes, as_random(1000 + seed)
+    )  # not the stream that drew the people
 
 
 def class_share(plan):
@@ -74,7 +76,7 @@ def test_anyone_can_recompute_the_shares(waves):
     # the ids of reports are not part of a tally's digest
     from discreet.collection.tally import Tally
 
-    assert Tally.from_json(tallies[0].to_json(seen=False)).digest == tallies[0].digest
+    assert Tally.from_json(tallies[0].to_json(include_seen=False)).digest == tallies[0].digest
 
 
 def test_shares_that_follow_from_nothing_are_noticed(waves):
@@ -107,7 +109,7 @@ def test_the_class_question_follows_from_all_respondents():
     """Twin: a plan made for a third of the people asks too many of them for their class alone."""
     X, y = people(1800)
     alone = class_share(make_plan(SCHEMA, 1.0, 600))
-    together = class_share(make_plan(SCHEMA, 1.0, 600, Choices(everyone=1800)))
+    together = class_share(make_plan(SCHEMA, 1.0, 600, PlanOptions(respondents_all_waves=1800)))
     assert alone > together == class_share(make_plan(SCHEMA, 1.0, 1800))
     table = np.column_stack(list(X.values()))
     nb = LocalNB(1.0, schema=SCHEMA, waves=3, random_state=0).fit(table, y)
@@ -128,8 +130,10 @@ def test_shuffled_waves_are_shuffled_one_by_one(waves):
     assert made.wave.respondents == 9000
     check_shares(made, tallies[:1])
     second = collected(made, 5)
-    both = combined([statistics_of(tallies[0]), statistics_of(second)], [3000, 3000])
-    assert both.guarantee.alone == made.epsilon
+    both = combine_waves(
+        [estimate_statistics(tallies[0]), estimate_statistics(second)], [3000, 3000]
+    )
+    assert both.guarantee.unshuffled_epsilon == made.epsilon
     assert both.guarantee.epsilon == 1.0
 
 
@@ -137,10 +141,10 @@ def test_a_wave_that_is_none_is_refused(waves):
     body = waves[0][1].to_body()
     for change, reason in (
         ({"number": 1}, "at least 2"),
-        ({"tally": "sha256:1"}, "is not one"),
+        ({"tally": "sha256:1"}, "is not a digest"),
         ({"kind": "other"}, "kind"),
     ):
-        text = dump("plan", Plan.version, {**body, "wave": {**body["wave"], **change}})
+        text = dump_document("plan", Plan.version, {**body, "wave": {**body["wave"], **change}})
         with pytest.raises(FormatError, match=reason):
             Plan.from_json(text)
 
@@ -150,28 +154,28 @@ def test_a_wave_that_is_none_is_refused(waves):
 
 def test_tallies_of_two_shuffles_do_not_add_up_to_one():
     """Twin: counting all reports of both would state the stronger promise."""
-    plan = make_plan(SCHEMA, 1.0, 3000, Choices(shuffled=1e-6))
+    plan = make_plan(SCHEMA, 1.0, 3000, PlanOptions(shuffled=1e-6))
     small = [collected(plan, seed, 2000) for seed in (1, 2)]
     both = small[0] + small[1]
     assert both.reports == 4000 > plan.shuffled.respondents
-    assert both.together == 2000
-    assert statistics_of(both).guarantee.epsilon == plan.epsilon
+    assert both.smallest_shuffle_size == 2000
+    assert estimate_statistics(both).guarantee.epsilon == plan.epsilon
     again = type(both).from_json(both.to_json())
-    assert again.together == 2000
+    assert again.smallest_shuffle_size == 2000
     whole = [collected(plan, seed, 3000) for seed in (3, 4)]
-    kept = statistics_of(whole[0] + whole[1]).guarantee
-    assert (kept.epsilon, kept.delta, kept.alone) == (1.0, 1e-6, plan.epsilon)
+    kept = estimate_statistics(whole[0] + whole[1]).guarantee
+    assert (kept.epsilon, kept.delta, kept.unshuffled_epsilon) == (1.0, 1e-6, plan.epsilon)
     text = json.loads(both.to_json())
     body = {k: v for k, v in text.items() if k not in ("format", "version", "digest")}
     with pytest.raises(FormatError, match="contradicts itself"):
-        type(both).from_json(dump("tally", 4, {**body, "batches": {"a" * 32: 5000}}))
+        type(both).from_json(dump_document("tally", 4, {**body, "batches": {"a" * 32: 5000}}))
 
 
 def test_too_few_reports_leave_the_weaker_promise():
-    plan = make_plan(SCHEMA, 1.0, 3000, Choices(shuffled=1e-6))
-    enough = statistics_of(collected(plan, 1, 3000)).guarantee
+    plan = make_plan(SCHEMA, 1.0, 3000, PlanOptions(shuffled=1e-6))
+    enough = estimate_statistics(collected(plan, 1, 3000)).guarantee
     assert (enough.epsilon, enough.delta, enough.unshuffled) == (1.0, 1e-6, plan.epsilon)
-    few = statistics_of(collected(plan, 1, 2999)).guarantee
+    few = estimate_statistics(collected(plan, 1, 2999)).guarantee
     assert (few.epsilon, few.delta, few.unshuffled) == (plan.epsilon, 0.0, None)
     assert "has 2,999 counted reports" in str(few)
 

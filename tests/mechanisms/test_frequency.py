@@ -29,9 +29,9 @@ from discreet.mechanisms.frequency import (
     SUE,
     THE,
     FrequencyOracle,
-    best_oracle,
-    cost,
-    oracle_of,
+    choose_best_oracle,
+    compute_sample_size_factor,
+    make_oracle,
 )
 from discreet.randomness import CryptoRandom, SeededRandom
 
@@ -67,7 +67,7 @@ def test_expected_support_is_p_and_q_to_the_last_digit(
 def test_estimate_inverts_the_expected_tally(name: str) -> None:
     oracle = ORACLES[name](1.0, 4)
     holders = np.array([10, 20, 0, 70])
-    unit = oracle.unit if isinstance(oracle, SHE) else 1
+    unit = oracle.steps_per_unit if isinstance(oracle, SHE) else 1
     expected = [
         float(unit * (h * oracle.p_exact + (100 - h) * oracle.q_exact)) for h in holders.tolist()
     ]
@@ -79,12 +79,12 @@ def test_hash_collisions_are_counted_exactly() -> None:
     keys = list(itertools.product(range(5), repeat=3))
 
     def hashed(a: int, b: int, c: int, v: int) -> int:
-        return (a * v * v + b * v + c) % 5 % oracle.hashes
+        return (a * v * v + b * v + c) % 5 % oracle.hash_count
 
     for u, v in ((0, 1), (1, 3), (2, 3)):
         same = sum(hashed(*key, u) == hashed(*key, v) for key in keys)
-        assert oracle.collision == Fraction(same, len(keys))
-    assert OLH(1.0, 4).q == pytest.approx(1 / OLH(1.0, 4).hashes, abs=1e-9)
+        assert oracle.collision_probability == Fraction(same, len(keys))
+    assert OLH(1.0, 4).q == pytest.approx(1 / OLH(1.0, 4).hash_count, abs=1e-9)
 
 
 def enumerated(
@@ -132,17 +132,17 @@ def test_the_variance_of_a_sum_of_counts_is_that_of_the_channel(
         weights = [Fraction(1 + (3 * v * v) % 7) for v in range(size)]
         shares = [one / sum(weights) for one in weights]
         truth = enumerated(oracle, groups, shares)
-        stated = oracle.sum_variances(groups, [float(one) for one in shares])
+        stated = oracle.compute_sum_variances(groups, [float(one) for one in shares])
         np.testing.assert_allclose(stated, [float(one) for one in truth], rtol=1e-10)
         # each value alone: the variance of a single count
-        alone = oracle.sum_variances(range(size), [float(one) for one in shares])
+        alone = oracle.compute_sum_variances(range(size), [float(one) for one in shares])
         each = [oracle.variance(float(one)) for one in shares]
         np.testing.assert_allclose(alone, each, rtol=1e-10)
 
 
 def test_noisy_histograms_have_independent_counts() -> None:
     oracle = SHE(1.0, 6)
-    assert oracle.sum_variances([0, 0, 1, 1, 1, 2], [1 / 6] * 6).tolist() == pytest.approx(
+    assert oracle.compute_sum_variances([0, 0, 1, 1, 1, 2], [1 / 6] * 6).tolist() == pytest.approx(
         [2 * oracle.variance(), 3 * oracle.variance(), oracle.variance()]
     )
 
@@ -161,14 +161,14 @@ def test_a_linear_hash_is_a_known_bad_twin() -> None:
             image = key[0]
             for part in key[1:]:
                 image = (image * v + part) % oracle.prime
-            hashes[:, v] = (image % oracle.hashes)[:, 0]
+            hashes[:, v] = (image % oracle.hash_count)[:, 0]
         told = np.where(
             rng.random(people) < oracle.p,
             hashes[:, 1],
-            (hashes[:, 1] + rng.integers(1, oracle.hashes, people)) % oracle.hashes,
+            (hashes[:, 1] + rng.integers(1, oracle.hash_count, people)) % oracle.hash_count,
         )
         support = (hashes[:, row] == told[:, None]).sum(axis=1) / (oracle.p - oracle.q)
-        stated = oracle.sum_variances([0] * 8 + [1] * 8, np.eye(16)[1])[0]
+        stated = oracle.compute_sum_variances([0] * 8 + [1] * 8, np.eye(16)[1])[0]
         return float(support.var() / stated)
 
     assert ratio(2) == pytest.approx(1, abs=0.05)  # seven standard errors
@@ -181,7 +181,7 @@ def test_direct_encoding_without_privacy_is_exact() -> None:
     reports = oracle.perturb(values, SeededRandom(0))
     assert reports.tolist() == values.tolist()
     assert oracle.estimate(oracle.tally(reports), 4).tolist() == [1, 1, 2]
-    assert oracle.epsilon_exact() == math.inf
+    assert oracle.compute_exact_epsilon() == math.inf
     assert oracle.variance(0.5) == 0
 
 
@@ -290,7 +290,7 @@ def test_reports_survive_serialisation(name: str, size: int) -> None:
     back = oracle.decode(matrix)
     assert back.dtype == reports.dtype
     np.testing.assert_array_equal(back, reports)
-    assert not oracle.faulty(matrix).any()
+    assert not oracle.find_faulty(matrix).any()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -304,7 +304,7 @@ def test_no_respondent_is_no_report(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_cryptographic_source_serves_every_oracle(name: str) -> None:
     oracle = ORACLES[name](1.0, 20)
-    assert not oracle.faulty(oracle.encode(oracle.perturb([3] * 100, CryptoRandom()))).any()
+    assert not oracle.find_faulty(oracle.encode(oracle.perturb([3] * 100, CryptoRandom()))).any()
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_corrupted_reports_are_refused_with_a_reason(
     matrix = np.vstack([good, [report], good])
     with pytest.raises(SchemaError, match=f"{oracle.name} report 2: .*{reason}"):
         oracle.decode(matrix)
-    assert oracle.faulty(matrix).tolist() == [False, False, True, False, False]
+    assert oracle.find_faulty(matrix).tolist() == [False, False, True, False, False]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -378,7 +378,7 @@ def test_hadamard_tally_is_the_naive_one(size: int) -> None:
     reports = oracle.perturb(np.arange(500) % size, SeededRandom(2))
     naive = [sum((i & v + 1).bit_count() % 2 == 0 for i in reports.tolist()) for v in range(size)]
     assert oracle.tally(reports).tolist() == naive
-    assert oracle.order > size
+    assert oracle.matrix_order > size
 
 
 def test_hashing_tally_is_the_naive_one() -> None:
@@ -387,7 +387,7 @@ def test_hashing_tally_is_the_naive_one() -> None:
     top = oracle.prime - 1
     reports[0] = top, top, top, 0  # the largest key
     naive = [
-        sum((a * v * v + b * v + c) % oracle.prime % oracle.hashes == y
+        sum((a * v * v + b * v + c) % oracle.prime % oracle.hash_count == y
             for a, b, c, y in reports.tolist())
         for v in range(50)
     ]  # fmt: skip
@@ -445,38 +445,38 @@ def test_reports_of_a_larger_domain_are_not_tallied() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_travel_as_json_and_rebuild_the_oracle(name: str) -> None:
-    oracle = oracle_of(name, 9, 1.0)
-    carried = json.loads(json.dumps(oracle.parameters()))
-    assert oracle_of(name, 9, 1.0, parameters=carried) == oracle
+    oracle = make_oracle(name, 9, 1.0)
+    carried = json.loads(json.dumps(oracle.get_parameters()))
+    assert make_oracle(name, 9, 1.0, parameters=carried) == oracle
     assert all(not isinstance(n, int) or n < 1 << 53 for n in carried.values())
     with pytest.raises(PrivacyError, match="parameters"):
-        oracle_of(name, 9, 1.1, parameters=carried)
+        make_oracle(name, 9, 1.1, parameters=carried)
 
 
 def test_theta_belongs_to_thresholding() -> None:
-    assert oracle_of("the", 9, 1.0, theta=0.25) == THE(1.0, 9, 0.25)
+    assert make_oracle("the", 9, 1.0, theta=0.25) == THE(1.0, 9, 0.25)
     with pytest.raises(PrivacyError, match="theta"):
-        oracle_of("de", 9, 1.0, theta=0.25)
+        make_oracle("de", 9, 1.0, theta=0.25)
 
 
 def test_unknown_oracles_are_refused() -> None:
     with pytest.raises(SchemaError, match="auto or one of de, sue"):
-        oracle_of("rappor", 9, 1.0)
+        make_oracle("rappor", 9, 1.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("size", [2, 3, 8, 20, 100])
 def test_auto_has_the_least_variance(size: int, epsilon: float) -> None:
-    chosen = oracle_of("auto", size, epsilon)
-    assert chosen == best_oracle(size, epsilon)
+    chosen = make_oracle("auto", size, epsilon)
+    assert chosen == choose_best_oracle(size, epsilon)
     for kind in (DE, OUE, SS):
         assert chosen.variance(1 / size) <= kind(epsilon, size).variance(1 / size) * (1 + 1e-12)
 
 
 def test_auto_is_direct_where_sets_hold_one_value_and_without_privacy() -> None:
-    assert best_oracle(3, 1.0) == DE(1.0, 3)
-    assert best_oracle(30, math.inf) == DE(math.inf, 30)
-    assert best_oracle(30, 1.0) == SS(1.0, 30)
+    assert choose_best_oracle(3, 1.0) == DE(1.0, 3)
+    assert choose_best_oracle(30, math.inf) == DE(math.inf, 30)
+    assert choose_best_oracle(30, 1.0) == SS(1.0, 30)
 
 
 def test_cost_is_that_of_section_6() -> None:
@@ -489,8 +489,8 @@ def test_cost_is_that_of_section_6() -> None:
                 q = (w * e * (w - 1) + (size - w) * w) / ((size - 1) * (w * e + size - w))
                 pi = q + (p - q) / size
                 costs.append(pi * (1 - pi) / (p - q) ** 2 / (1 / size * (1 - 1 / size)))
-        assert cost(size, epsilon) == pytest.approx(min(costs), rel=1e-12)
-    assert cost(12, math.inf) == 1
+        assert compute_sample_size_factor(size, epsilon) == pytest.approx(min(costs), rel=1e-12)
+    assert compute_sample_size_factor(12, math.inf) == 1
 
 
 def test_oracles_are_values() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from discreet.mechanisms.frequency import ORACLES, SHE
 from discreet.mechanisms.mean import MEAN_ORACLES, Duchi, Hybrid, OneBit, PiecewiseMany
-from discreet.mechanisms.oracle import percent
+from discreet.mechanisms.oracle import format_percent
 from discreet.mechanisms.response import Related, Unrelated
 from discreet.randomness import SeededRandom
 
@@ -23,7 +23,7 @@ def chances(sentence: str) -> list[str]:
 
 def states_p_and_q(oracle: Any, sentence: str) -> bool:
     """Both probabilities, the one of the truth first."""
-    return chances(sentence) == [percent(oracle.p_exact), percent(oracle.q_exact)]
+    return chances(sentence) == [format_percent(oracle.p_exact), format_percent(oracle.q_exact)]
 
 
 @pytest.mark.parametrize("name", [name for name in ORACLES if name != "she"])
@@ -32,11 +32,11 @@ def test_an_oracle_states_how_often_it_holds_the_truth(
     name: str, epsilon: float, size: int
 ) -> None:
     oracle = ORACLES[name](epsilon, size)
-    sentence = oracle.in_words()
+    sentence = oracle.to_plain_words()
     assert states_p_and_q(oracle, sentence)
     assert str(size) in sentence
     weaker = ORACLES[name](epsilon / 2, size)  # the twin: another epsilon's words are found out
-    assert not states_p_and_q(oracle, weaker.in_words())
+    assert not states_p_and_q(oracle, weaker.to_plain_words())
 
 
 @pytest.mark.parametrize(
@@ -45,51 +45,51 @@ def test_an_oracle_states_how_often_it_holds_the_truth(
      (0.00012, "0.012 %"), (0, "0 %")],
 )  # fmt: skip
 def test_a_chance_is_not_rounded_to_certainty(probability: float, shown: str) -> None:
-    assert percent(probability) == shown
+    assert format_percent(probability) == shown
 
 
 def test_noisy_numbers_state_their_noise() -> None:
     oracle = SHE(1.0, 5)
-    assert f"{np.sqrt(oracle.variance()):.3g}" in oracle.in_words()
+    assert f"{np.sqrt(oracle.variance()):.3g}" in oracle.to_plain_words()
 
 
 def test_direct_encoding_without_protection_says_so() -> None:
-    assert chances(ORACLES["de"](float("inf"), 3).in_words()) == ["100 %", "0 %"]
+    assert chances(ORACLES["de"](float("inf"), 3).to_plain_words()) == ["100 %", "0 %"]
 
 
 def test_signs_follow_the_number_as_stated() -> None:
     oracle = Duchi(1.0)
-    ends = [oracle.row(level)[1] for level in (oracle.resolution, -oracle.resolution)]
-    stated = chances(oracle.in_words())
-    assert [stated[0], stated[2]] == [percent(chance) for chance in ends]
+    ends = [oracle.compute_row(level)[1] for level in (oracle.resolution, -oracle.resolution)]
+    stated = chances(oracle.to_plain_words())
+    assert [stated[0], stated[2]] == [format_percent(chance) for chance in ends]
 
 
 @pytest.mark.parametrize("name", MEAN_ORACLES)
 def test_every_mean_oracle_has_words(name: str) -> None:
     many = name == "laplace" or name.endswith("many") or name == "one-bit"
     oracle = MEAN_ORACLES[name](4.0, *([6] if many else []))
-    sentence = oracle.in_words()
+    sentence = oracle.to_plain_words()
     assert sentence.endswith(".")
     assert ("6 numbers" in sentence) == many
 
 
 def test_sampled_coordinates_are_counted() -> None:
-    assert OneBit(1.0, 6).in_words().startswith("One of 6 numbers is drawn")
-    assert PiecewiseMany(5.0, 6).in_words().startswith("2 of 6 numbers are drawn")
-    assert PiecewiseMany(50.0, 6).in_words().startswith("All 6 numbers are sent")
+    assert OneBit(1.0, 6).to_plain_words().startswith("One of 6 numbers is drawn")
+    assert PiecewiseMany(5.0, 6).to_plain_words().startswith("2 of 6 numbers are drawn")
+    assert PiecewiseMany(50.0, 6).to_plain_words().startswith("All 6 numbers are sent")
 
 
 def test_a_mixture_states_both_shares() -> None:
     oracle = Hybrid(3.0)
-    stated = chances(oracle.in_words())
-    assert percent(oracle.share / 2**64) in stated
-    assert percent(1 - oracle.share / 2**64) in stated
+    stated = chances(oracle.to_plain_words())
+    assert format_percent(oracle.piecewise_threshold / 2**64) in stated
+    assert format_percent(1 - oracle.piecewise_threshold / 2**64) in stated
 
 
 @pytest.mark.parametrize("channel", [Unrelated((2, 3), "0.7"), Related((2,), "0.8")])
 def test_responses_state_theta(channel: Any) -> None:
     truth = channel.theta_exact
-    assert chances(channel.in_words()) == [percent(truth), percent(1 - truth)]
+    assert chances(channel.to_plain_words()) == [format_percent(truth), format_percent(1 - truth)]
 
 
 def gained(oracle: Any, reports: Any) -> float:
@@ -103,7 +103,7 @@ def gained(oracle: Any, reports: Any) -> float:
 def test_influence_is_the_most_that_one_report_can_add(name: str, epsilon: float) -> None:
     oracle = ORACLES[name](epsilon, 6)
     if name == "she":
-        reports = oracle.decode(np.full((1, 6), oracle.furthest))
+        reports = oracle.decode(np.full((1, 6), oracle.max_magnitude))
     elif name == "olh":  # too many reports to list; some of these hit the true group
         reports = oracle.perturb(np.zeros(200, int), SeededRandom(0))
     else:

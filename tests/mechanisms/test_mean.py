@@ -148,7 +148,7 @@ def test_laplace_is_unbiased_but_for_its_cut_ends() -> None:
 
 def test_piecewise_with_equal_tails_is_biased() -> None:
     oracle = Piecewise(1.0, "published", resolution=8)
-    M, w, inside = oracle.largest, oracle.half, Fraction(oracle.inside, ONE)
+    M, w, inside = oracle.largest, oracle.half_width, Fraction(oracle.inside_threshold, ONE)
     vectors = debiased(oracle, oracle.outputs())
     for level in (-7, -3, 3, 7):  # listing 5.4: each tail with probability 1/2
         row = [
@@ -162,9 +162,13 @@ def test_piecewise_with_equal_tails_is_biased() -> None:
 
 def test_coordinates_drawn_with_replacement_and_overwritten_are_biased() -> None:
     oracle = PiecewiseMany(5.0, 3, resolution=1)
-    n, k = oracle.size, oracle.sampled
+    n, k = oracle.size, oracle.sampled_count
     assert k == 2
-    numbers, row, unit = oracle.each.numbers(), oracle.each.row(1), oracle.units[0]
+    numbers, row, unit = (
+        oracle.scalar_oracle.list_numbers(),
+        oracle.scalar_oracle.compute_row(1),
+        oracle.units[0],
+    )
     law: list[tuple[Fraction, list[Fraction]]] = []
     for drawn in itertools.product(range(n), repeat=k):  # listing 5.5, every value 1
         for values in itertools.product(zip(numbers, row, strict=True), repeat=k):
@@ -187,7 +191,7 @@ def test_rounding_to_the_grid_keeps_the_mean(values: list[float], resolution: in
 
     random = Thresholds(0)
     oracle = Piecewise(1.0, resolution=resolution)
-    levels = oracle._on_grid(np.array(values)[:, None], random)
+    levels = oracle._round_to_grid(np.array(values)[:, None], random)
     for value, level, away in zip(values, levels[:, 0], random.seen[:, 0], strict=True):
         mean = abs(int(level)) + Fraction(int(away), ONE)
         assert 0 <= abs(Fraction(value)) * resolution - mean < Fraction(1, ONE)
@@ -202,7 +206,7 @@ def test_rounding_to_the_grid_keeps_the_mean(values: list[float], resolution: in
 def test_many_draws_agree_with_the_channel(oracle: MeanOracle) -> None:
     R = oracle.resolution
     point = [R, -R, 0, R][: oracle.size] if oracle.size > 1 else [R - 1]
-    row = oracle._row(point)
+    row = oracle._compute_row(point)
     values = np.tile(np.array(point) / R, (100_000, 1))
     assert agrees(counted(oracle, oracle.perturb(values, SeededRandom(1))), row)
 
@@ -219,7 +223,7 @@ def test_many_draws_of_laplace_agree_with_its_law() -> None:
 def test_draws_with_equal_tails_do_not_agree() -> None:
     oracle = Piecewise(1.0, resolution=4)
     reports = oracle.perturb(np.full(100_000, 0.75), SeededRandom(1))
-    outside = np.abs(reports[:, 0] - 3) > oracle.half
+    outside = np.abs(reports[:, 0] - 3) > oracle.half_width
     right = SeededRandom(2).bernoulli(0.5, len(reports)) & outside
     reports[right] = oracle.largest  # its right tail has one point
     assert not agrees(counted(oracle, reports), oracle.channel([3])[0])
@@ -243,7 +247,8 @@ def test_variances_are_those_of_the_channel(oracle: MeanOracle) -> None:
     for level in (0, 1, oracle.resolution):
         point = [level, *[0] * (oracle.size - 1)]
         square = sum(
-            p * vector[0] ** 2 for p, vector in zip(oracle._row(point), vectors, strict=True)
+            p * vector[0] ** 2
+            for p, vector in zip(oracle._compute_row(point), vectors, strict=True)
         )
         t = Fraction(level, oracle.resolution)
         assert oracle.variance(float(t)) == pytest.approx(float(square - t**2), rel=1e-10)
@@ -323,31 +328,38 @@ def test_a_finer_grid_comes_closer_to_the_published_piecewise() -> None:
 @pytest.mark.parametrize("epsilon", [*EPSILONS, 8.0, 20.0])
 def test_the_least_window_is_the_best_of_all(epsilon: float) -> None:
     R = 32
-    worst = [Piecewise(epsilon, w, resolution=R).worst_variance() for w in range(R + 1)]
+    worst = [Piecewise(epsilon, w, resolution=R).compute_worst_variance() for w in range(R + 1)]
     least = Piecewise(epsilon, resolution=R)
-    assert least.worst_variance() == pytest.approx(min(worst), rel=1e-9)
-    assert least.worst_variance() <= Piecewise(epsilon, "published", resolution=R).worst_variance()
+    assert least.compute_worst_variance() == pytest.approx(min(worst), rel=1e-9)
+    assert (
+        least.compute_worst_variance()
+        <= Piecewise(epsilon, "published", resolution=R).compute_worst_variance()
+    )
 
 
 @pytest.mark.parametrize("epsilon", [*EPSILONS, 0.61, 0.7, 1.29, 8.0])
 def test_hybrid_has_the_least_worst_case_of_all(epsilon: float) -> None:
-    hybrid = Hybrid(epsilon).worst_variance() * (1 - 1e-9)
+    hybrid = Hybrid(epsilon).compute_worst_variance() * (1 - 1e-9)
     for other in (LaplaceMean, Duchi, Piecewise):
-        assert hybrid <= other(epsilon).worst_variance()
-    assert hybrid <= Hybrid(epsilon, "published").worst_variance()
-    assert hybrid <= Piecewise(epsilon, "published").worst_variance()
+        assert hybrid <= other(epsilon).compute_worst_variance()
+    assert hybrid <= Hybrid(epsilon, "published").compute_worst_variance()
+    assert hybrid <= Piecewise(epsilon, "published").compute_worst_variance()
 
 
 def test_hybrid_is_duchi_where_that_is_best() -> None:
-    assert Hybrid(0.3).share == Hybrid(0.61, "published").share == 0
-    assert Hybrid(0.3).worst_variance() == Duchi(0.3).worst_variance()
-    assert Hybrid(2.0, "published").share / ONE == pytest.approx(1 - math.exp(-1), abs=1e-15)
+    assert Hybrid(0.3).piecewise_threshold == Hybrid(0.61, "published").piecewise_threshold == 0
+    assert Hybrid(0.3).compute_worst_variance() == Duchi(0.3).compute_worst_variance()
+    assert Hybrid(2.0, "published").piecewise_threshold / ONE == pytest.approx(
+        1 - math.exp(-1), abs=1e-15
+    )
 
 
 def test_how_many_coordinates_are_sampled() -> None:
-    sampled = [PiecewiseMany(epsilon, 3).sampled for epsilon in (0.1, 2.5, 4.9, 5.0, 7.5, 100.0)]
+    sampled = [
+        PiecewiseMany(epsilon, 3).sampled_count for epsilon in (0.1, 2.5, 4.9, 5.0, 7.5, 100.0)
+    ]
     assert sampled == [1, 1, 1, 2, 3, 3]
-    assert OneBit(100.0, 3).sampled == 1
+    assert OneBit(100.0, 3).sampled_count == 1
 
 
 # Tallies
@@ -448,7 +460,7 @@ def test_one_number_may_come_as_a_flat_array() -> None:
     for oracle in (LaplaceMean(1.0), Duchi(1.0), Hybrid(1.0), OneBit(1.0, 1)):
         assert oracle.perturb([0.5, -0.5], SeededRandom(8)).shape == (2, oracle.width)
         assert oracle.perturb(np.empty(0), SeededRandom(8)).shape == (0, oracle.width)
-    with pytest.raises(SchemaError, match="takes 3 numbers a respondent"):
+    with pytest.raises(SchemaError, match="takes 3 numbers per respondent"):
         DuchiMany(1.0, 3).perturb([0.5, -0.5, 0.0], SeededRandom(8))
 
 
@@ -462,7 +474,7 @@ def test_one_number_may_come_as_a_flat_array() -> None:
         (LaplaceMean(1.0, 2), [0, -LaplaceMean(1.0, 2).largest - 1]),
         (Piecewise(1.0), [Piecewise(1.0).largest + 1]),
         (Piecewise(1.0), [-(2**63)]),
-        (Hybrid(1.0), [Hybrid(1.0).sign + 1]),
+        (Hybrid(1.0), [Hybrid(1.0).sign_number + 1]),
         (Hybrid(0.3), [0]),  # Duchi alone there
         (OneBit(1.0, 3), [3, 1]),
         (OneBit(1.0, 3), [-1, 1]),
@@ -480,13 +492,13 @@ def test_impossible_reports_are_refused_and_named(oracle: MeanOracle, report: li
         oracle.validate(reports)
     with pytest.raises(SchemaError, match=f"{oracle.name} report 2 is"):
         oracle.tally(reports)
-    assert oracle.faulty(reports).tolist() == [False, False, True]
+    assert oracle.find_faulty(reports).tolist() == [False, False, True]
 
 
 def test_reports_of_another_shape_or_kind_are_refused() -> None:
     oracle = OneBit(1.0, 3)
     for wrong in (np.zeros((2, 3), int), np.zeros(2, int), [[0]]):
-        with pytest.raises(SchemaError, match="takes 2 integers a report"):
+        with pytest.raises(SchemaError, match="takes 2 integers per report"):
             oracle.validate(wrong)
     for wrong in ([[0.0, 1.0]], [[True, True]], [["0", "1"]], [[2**63, 1]], [[2**70, 1]]):
         with pytest.raises(SchemaError, match="signed integers"):
@@ -546,10 +558,10 @@ def corner_row(plan: dict[str, Any], levels: Sequence[int]) -> dict[tuple[int, .
 
 @pytest.mark.parametrize("oracle", [o for o in SMALL if o.epsilon in (0.5, 5.0)], ids=repr)
 def test_the_parameters_are_all_a_respondent_needs(oracle: MeanOracle) -> None:
-    plan = json.loads(json.dumps(oracle.parameters()))
+    plan = json.loads(json.dumps(oracle.get_parameters()))
     point = [oracle.resolution, -1, 0, 1][: oracle.size]
     outputs = [tuple(report) for report in oracle.outputs().tolist()]
-    assert row_from(plan, point) == dict(zip(outputs, oracle._row(point), strict=True))
+    assert row_from(plan, point) == dict(zip(outputs, oracle._compute_row(point), strict=True))
 
 
 def numbers_in(value: Any) -> list[Any]:
@@ -560,14 +572,14 @@ def numbers_in(value: Any) -> list[Any]:
 
 def test_parameters_hold_no_number_that_javascript_would_round() -> None:
     for oracle in [*DEFAULT, LaplaceMean(1e-9), Piecewise(1e6)]:
-        assert max(map(abs, numbers_in(oracle.parameters()))) < 2**53
-        assert oracle.parameters()["mechanism"] == oracle.name
+        assert max(map(abs, numbers_in(oracle.get_parameters()))) < 2**53
+        assert oracle.get_parameters()["mechanism"] == oracle.name
         assert MEAN_ORACLES[oracle.name] is type(oracle)
 
 
 def test_a_laplace_scale_is_told_exactly() -> None:
     oracle = LaplaceMean(0.3, 3)
-    assert Fraction(int(oracle.parameters()["scale_2_32"]), 2**32) == oracle.scale
+    assert Fraction(int(oracle.get_parameters()["scale_2_32"]), 2**32) == oracle.noise_scale
 
 
 def test_a_simulating_source_repeats_itself() -> None:

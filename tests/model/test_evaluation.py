@@ -10,13 +10,19 @@ import pytest
 from sklearn import metrics
 
 from discreet import EstimationError, MixedNB, NaiveBayesModel, SchemaError
-from discreet.datasets import Dataset, balance_scale, mortgage
-from discreet.model.evaluation import Scores, cross_validate, folds, score, wilson
+from discreet.datasets import Dataset, make_balance_scale, make_mortgage
+from discreet.model.evaluation import (
+    Scores,
+    compute_wilson_interval,
+    cross_validate,
+    score_model,
+    split_folds,
+)
 
 
 @pytest.fixture(scope="module")
 def people() -> Dataset:
-    return mortgage(3000, seed=5)
+    return make_mortgage(3000, seed=5)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +31,7 @@ def model(people: Dataset) -> NaiveBayesModel:
 
 
 def test_scores_agree_with_scikit_learn(model: NaiveBayesModel, people: Dataset) -> None:
-    scores = score(model, people.frame, people.y)
+    scores = score_model(model, people.frame, people.y)
     predicted = model.predict(people.X)
     classes = ["no", "yes"]
     assert scores.rows == 3000
@@ -39,31 +45,31 @@ def test_scores_agree_with_scikit_learn(model: NaiveBayesModel, people: Dataset)
     np.testing.assert_allclose(scores.recall, recall)
     loss = metrics.log_loss(people.y, model.predict_proba(people.X), labels=classes)
     assert scores.log_loss == pytest.approx(loss)
-    assert scores.majority == ("no", np.mean(people.y == "no"))
+    assert scores.majority_baseline == ("no", np.mean(people.y == "no"))
 
 
 def test_scores_of_two_halves_add_up_to_the_whole(model: NaiveBayesModel, people: Dataset) -> None:
-    whole = score(model, people.frame, people.y)
-    halves = score(model, people.frame[:999], people.y[:999])
-    halves += score(model, people.frame[999:], people.y[999:])
+    whole = score_model(model, people.frame, people.y)
+    halves = score_model(model, people.frame[:999], people.y[:999])
+    halves += score_model(model, people.frame[999:], people.y[999:])
     np.testing.assert_array_equal(halves.confusion, whole.confusion)
     assert halves.log_loss == pytest.approx(whole.log_loss)
 
 
 def test_scores_of_other_classes_do_not_add_up(model: NaiveBayesModel, people: Dataset) -> None:
-    scores = score(model, people.frame, people.y)
+    scores = score_model(model, people.frame, people.y)
     with pytest.raises(EstimationError, match="different classes"):
         scores + Scores(("a", "b"), scores.confusion, 0.0)
 
 
 def test_an_unknown_class_is_refused(model: NaiveBayesModel, people: Dataset) -> None:
     with pytest.raises(SchemaError, match="maybe"):
-        score(model, people.frame[:1], ["maybe"])
+        score_model(model, people.frame[:1], ["maybe"])
 
 
 def test_rows_and_classes_must_be_equally_many(model: NaiveBayesModel, people: Dataset) -> None:
     with pytest.raises(EstimationError, match="3000 rows"):
-        score(model, people.frame, ["no"])
+        score_model(model, people.frame, ["no"])
 
 
 def test_a_class_that_never_occurs_has_no_recall() -> None:
@@ -78,7 +84,7 @@ def test_a_class_that_never_occurs_has_no_recall() -> None:
     [(81, 100, 0.7222, 0.8749), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (0, 0, 0.0, 1.0)],
 )
 def test_wilson_interval(hits: int, trials: int, low: float, high: float) -> None:
-    assert wilson(hits, trials) == pytest.approx((low, high), abs=5e-5)
+    assert compute_wilson_interval(hits, trials) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_wilson_agrees_with_scipy() -> None:
@@ -86,14 +92,14 @@ def test_wilson_agrees_with_scipy() -> None:
 
     for hits, trials in ((1, 7), (500, 999), (9, 10_000)):
         exact = binomtest(hits, trials).proportion_ci(method="wilson")
-        assert wilson(hits, trials) == pytest.approx((exact.low, exact.high))
+        assert compute_wilson_interval(hits, trials) == pytest.approx((exact.low, exact.high))
 
 
 def test_folds_cover_every_row_once_and_spread_the_classes() -> None:
-    y = balance_scale().y
-    tested = Counter(int(row) for _, test in folds(y, 5, seed=1) for row in test)
+    y = make_balance_scale().y
+    tested = Counter(int(row) for _, test in split_folds(y, 5, seed=1) for row in test)
     assert tested == Counter(range(len(y)))
-    for train, test in folds(y, 5, seed=1):
+    for train, test in split_folds(y, 5, seed=1):
         assert not set(train) & set(test)
         assert len(train) + len(test) == len(y)
         for label in "LBR":
@@ -103,11 +109,11 @@ def test_folds_cover_every_row_once_and_spread_the_classes() -> None:
 @pytest.mark.parametrize("count", [0, 1, 626])
 def test_a_silly_number_of_folds_is_refused(count: int) -> None:
     with pytest.raises(EstimationError, match="folds"):
-        next(folds(balance_scale().y, count))
+        next(split_folds(make_balance_scale().y, count))
 
 
 def test_cross_validation_tests_on_rows_it_did_not_learn_from() -> None:
-    table = balance_scale()
+    table = make_balance_scale()
     sizes = []
 
     def fit(rows: object, truth: object) -> NaiveBayesModel:
@@ -125,7 +131,7 @@ def test_cross_validation_tests_on_rows_it_did_not_learn_from() -> None:
 def test_intervals_and_calibration_are_those_of_the_rows(
     model: NaiveBayesModel, people: Dataset
 ) -> None:
-    scores = score(model, people.frame, people.y)
+    scores = score_model(model, people.frame, people.y)
     sure = model.predict_proba(people.X).max(axis=1)
     right = model.predict(people.X) == people.y
     loss = -np.log(model.predict_proba(people.X)[np.arange(3000), (people.y == "yes").astype(int)])
@@ -143,7 +149,7 @@ def test_intervals_and_calibration_are_those_of_the_rows(
         for key in ("precision", "recall"):
             low, high = one[f"{key}_interval"]
             assert low <= one[key] <= high
-    halves = score(model, people.frame[:999], people.y[:999])
-    halves += score(model, people.frame[999:], people.y[999:])
+    halves = score_model(model, people.frame[:999], people.y[:999])
+    halves += score_model(model, people.frame[999:], people.y[999:])
     np.testing.assert_allclose(halves.reliability, scores.reliability)
     assert halves.log_loss_interval == pytest.approx(scores.log_loss_interval)

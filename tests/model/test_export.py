@@ -17,13 +17,13 @@ from discreet import (
     Schema,
     estimate,
 )
-from discreet.datasets import balance_scale
+from discreet.datasets import make_balance_scale
 from discreet.encoding import Cells
 from discreet.errors import EstimationError
 from discreet.model import CellFactor, GaussianFactor
 from discreet.model.export import ModelClassifier, to_onnx, to_skops
-from discreet.schema import text_of
-from discreet.tables.in_memory import Contents, count_arrays
+from discreet.schema import format_value
+from discreet.tables.in_memory import CountRequest, count_arrays
 
 FEATURES = [
     Categorical("colour", ["red", "green", 'a, "b"', "ü"]),
@@ -51,7 +51,7 @@ def made(
         schema,
         columns,
         codes,
-        Contents(
+        CountRequest(
             bins={"height": 5, "label": 4, "probabilities": 1} if binned else None,
             moments=None if binned else "float",
         ),
@@ -65,7 +65,7 @@ def random_columns(
     columns: dict[str, Any] = {}
     for feature in schema.features:
         if isinstance(feature, Categorical):
-            pool: list[Any] = [text_of(value) for value in feature.values]
+            pool: list[Any] = [format_value(value) for value in feature.values]
             if feature.optional and odd:
                 pool += ["", *TOKENS]
             if schema.unseen == "other" and odd:
@@ -113,7 +113,7 @@ def test_onnx_predicts_the_same(missing: Any, unseen: Any, outliers: Any, kind: 
 
 
 def test_onnx_breaks_ties_as_the_model_does() -> None:
-    table = balance_scale()
+    table = make_balance_scale()
     columns = {name: table.frame[name].to_numpy(dtype=object) for name in table.schema.names}
     codes = np.array(["LBR".index(one) for one in table.y], dtype=np.int32)
     model = estimate(count_arrays(table.schema, columns, codes))
@@ -168,7 +168,9 @@ def test_onnx_survives_classes_and_rows_that_are_impossible() -> None:
         table = np.log(np.array([[1.0, 0.0], [1.0, 0.0]]))
         prior = np.log(np.array([1.0, 0.0]))
     density = GaussianFactor(Numeric("b"), np.array([0.0, 1.0]), np.array([1.0, 2.0]))
-    model = NaiveBayesModel(schema, prior, [CellFactor(Cells.of(schema, "a"), table), density])
+    model = NaiveBayesModel(
+        schema, prior, [CellFactor(Cells.from_schema(schema, "a"), table), density]
+    )
     columns = {
         "a": np.array(["x", "y", "x"], dtype=object),
         "b": np.array([0.0, 1.0, np.inf]),

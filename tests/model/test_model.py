@@ -16,7 +16,7 @@ from discreet import (
     estimate,
 )
 from discreet.encoding import Cells
-from discreet.model import CellFactor, GaussianFactor, normalised
+from discreet.model import CellFactor, GaussianFactor, compute_log_posterior
 from discreet.tables.in_memory import count_arrays
 
 
@@ -42,7 +42,7 @@ def model(missing="skip"):
             [0.1, 0.6, 0.3],
         ]
     )
-    bins = Cells.of(public, "binned", 2)
+    bins = Cells.from_schema(public, "binned", 2)
     return NaiveBayesModel(
         public,
         np.log([0.6, 0.4]),
@@ -52,7 +52,7 @@ def model(missing="skip"):
             ),
             GaussianFactor(public["score"], np.array([0.2, 1.4]), np.array([0.1, 0.5]), True),
             CellFactor(bins, np.log([[0.25, 0.75, 1.0], [0.5, 0.5, 1.0]])),
-            CellFactor(Cells.of(public, "colour"), np.log(colour)),
+            CellFactor(Cells.from_schema(public, "colour"), np.log(colour)),
         ],
         Guarantee(0.5),
     )
@@ -96,7 +96,7 @@ def test_the_truncated_density_integrates_to_one_also_in_the_tail():
     grid = np.linspace(0, 1, 20001)
     for mean, variance in ((0.5, 0.1), (3.0, 0.05), (-8.0, 0.2), (0.5, 1e-4), (0.5, 1e6)):
         factor = GaussianFactor(feature, np.array([mean]), np.array([variance]), True)
-        log_density = factor.constant[0] - (grid - mean) ** 2 / (2 * variance)
+        log_density = factor.log_constant[0] - (grid - mean) ** 2 / (2 * variance)
         assert np.trapezoid(np.exp(log_density), grid) == pytest.approx(1, rel=1e-3)
 
 
@@ -105,7 +105,8 @@ def test_thousands_of_features_neither_overflow_nor_underflow():
     names = [f"f{i}" for i in range(5000)]
     public = Schema([Categorical(n, [0, 1], optional=False) for n in names], "y", [0, 1])
     factors = [
-        CellFactor(Cells.of(public, n), np.log([[0.999, 0.001], [0.001, 0.999]])) for n in names
+        CellFactor(Cells.from_schema(public, n), np.log([[0.999, 0.001], [0.001, 0.999]]))
+        for n in names
     ]
     extreme = NaiveBayesModel(public, np.log([0.5, 0.5]), factors)
     rows = np.vstack([np.zeros(5000), np.ones(5000), np.arange(5000) % 2])
@@ -117,7 +118,8 @@ def test_thousands_of_features_neither_overflow_nor_underflow():
 
 def test_what_no_class_can_explain_is_left_undecided():
     np.testing.assert_allclose(
-        np.exp(normalised(np.array([[-np.inf, -np.inf], [-np.inf, 0.0]]))), [[0.5, 0.5], [0, 1]]
+        np.exp(compute_log_posterior(np.array([[-np.inf, -np.inf], [-np.inf, 0.0]]))),
+        [[0.5, 0.5], [0, 1]],
     )
 
 
@@ -147,7 +149,7 @@ def test_show_prints_promise_priors_and_evidence(capsys):
 def test_names_are_shown_as_they_are_and_never_read_as_markup(capsys):
     public = Schema([Categorical("[bold]a", ["[/y]", "x"])], "[red]t", ["[/no]", "yes"])
     table = np.log([[0.3, 0.7, 1.0], [0.6, 0.4, 1.0]])
-    factor = CellFactor(Cells.of(public, "[bold]a"), table)
+    factor = CellFactor(Cells.from_schema(public, "[bold]a"), table)
     NaiveBayesModel(public, np.log([0.5, 0.5]), [factor]).show()
     printed = capsys.readouterr().out
     for part in ("[bold]a", "[/y]", "[red]t", "[/no]"):
@@ -224,12 +226,12 @@ def test_every_truncation_is_refused():
 
 def sealed(edit):
     """A file whose seal is right but whose content is not: it must still be refused."""
-    from discreet.documents import canonical, digest_of
+    from discreet.documents import compute_digest, encode_canonical
 
     body = json.loads(model().to_json())
     edit(body)
     body.pop("digest")
-    body["digest"] = digest_of(canonical(body))
+    body["digest"] = compute_digest(encode_canonical(body))
     return json.dumps(body)
 
 

@@ -11,14 +11,14 @@ from scipy import stats
 
 from discreet import Categorical, CentralNB, EstimationError, LocalNB, MixedNB, Numeric, Schema
 from discreet.cli import main
-from discreet.datasets import mortgage
+from discreet.datasets import make_mortgage
 from discreet.model import CellFactor, GaussianFactor
-from discreet.model.sampling import sample
+from discreet.model.sampling import sample_records
 
 
 @pytest.fixture(scope="module")
 def people():
-    return mortgage(4000, seed=2)
+    return make_mortgage(4000, seed=2)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def models(people):
 def test_records_follow_the_model(models):
     """Each cell by a binomial test, each density by Kolmogorov and Smirnov; 1e-6 for each."""
     for model in models:
-        columns = sample(model, 20_000, random_state=1)
+        columns = sample_records(model, 20_000, random_state=1)
         target = columns.pop(model.schema.target)
         assert list(columns) == [factor.name for factor in model.factors]
         for c, label in enumerate(model.schema.classes):
@@ -52,7 +52,7 @@ def check_cells(factor, column, c):
     skipped = (factor.log_probability == 0).all(axis=0)
     law = np.where(skipped, 0, np.exp(factor.log_probability[c]))
     law = law / law.sum()
-    found = np.bincount(factor.cells.column(column), minlength=factor.cells.size)
+    found = np.bincount(factor.cells.encode_column(column), minlength=factor.cells.size)
     for count, share in zip(found, law, strict=True):
         assert stats.binomtest(int(count), len(column), min(share, 1.0)).pvalue > 1e-6
 
@@ -71,11 +71,11 @@ def check_density(factor, column, c):
 
 def test_records_fit_the_schema_and_the_seed_repeats_them(models, people):
     for model in models:
-        one, two = (pd.DataFrame(sample(model, 500, random_state=3)) for _ in range(2))
+        one, two = (pd.DataFrame(sample_records(model, 500, random_state=3)) for _ in range(2))
         pd.testing.assert_frame_equal(one, two)
         full = people.X[:500].reset_index(drop=True).assign(**{n: one[n] for n in one})
         model.predict(full[list(model.inputs.names)])  # a value outside the schema is refused
-        assert not one.equals(pd.DataFrame(sample(model, 500)))
+        assert not one.equals(pd.DataFrame(sample_records(model, 500)))
 
 
 def test_a_model_that_keeps_missing_values_draws_them():
@@ -87,7 +87,7 @@ def test_a_model_that_keeps_missing_values_draws_them():
     a = np.where(rng.random(3000) < 0.2, None, np.where(y == 1, "p", "q"))
     X = pd.DataFrame({"x": x, "a": a})
     for nb in (MixedNB(schema=schema), LocalNB(8.0, schema=schema, bins=5, random_state=0)):
-        columns = sample(nb.fit(X, y).model_, 5000, random_state=0)
+        columns = sample_records(nb.fit(X, y).model_, 5000, random_state=0)
         for name, share in (("x", 0.3), ("a", 0.2)):
             absent = np.mean([value is None for value in columns[name]])
             assert absent == pytest.approx(share, abs=0.05)
@@ -95,8 +95,8 @@ def test_a_model_that_keeps_missing_values_draws_them():
 
 def test_nonsense_is_refused(models):
     with pytest.raises(EstimationError, match="at least 0"):
-        sample(models[0], -1)
-    assert len(sample(models[0], 0)["income"]) == 0
+        sample_records(models[0], -1)
+    assert len(sample_records(models[0], 0)["income"]) == 0
 
 
 def test_the_command_prints_the_promise_beside_the_records(models, tmp_path):
@@ -114,7 +114,7 @@ def test_the_command_prints_the_promise_beside_the_records(models, tmp_path):
     run("-n", "40", "--seed", "1", "-o", str(tmp_path / "s.csv"))
     assert (tmp_path / "s.csv").read_text() == text
     assert len(frame) == 40
-    assert list(frame.columns) == list(sample(models[1], 1))
+    assert list(frame.columns) == list(sample_records(models[1], 1))
     run("-n", "40", "--seed", "1", "-o", str(tmp_path / "s.parquet"))
     table = pyarrow.parquet.read_table(tmp_path / "s.parquet")
     assert b"epsilon = 2" in table.schema.metadata[b"discreet.promise"]
@@ -155,8 +155,8 @@ def test_records_are_read_by_pandas_and_by_other_commands(suffix, tmp_path):
     model = CentralNB(9.0, schema=schema, random_state=0).fit(pd.DataFrame(columns), y).model_
     (tmp_path / "model.json").write_text(model.to_json())
     public = Schema(
-        [schema[name] for name in sample(model, 1) if name != "t"], "t", schema.classes
-    )  # fmt: skip
+        [schema[name] for name in sample_records(model, 1) if name != "t"], "t", schema.classes
+    )
     (tmp_path / "schema.json").write_text(public.to_json())
     output = str(tmp_path / f"records.{suffix}")
     lines = [
@@ -168,5 +168,5 @@ def test_records_are_read_by_pandas_and_by_other_commands(suffix, tmp_path):
         done = CliRunner().invoke(main, line)
         assert done.exit_code == 0, done.output
     frame = pd.read_csv(output) if suffix == "csv" else pd.read_parquet(output)
-    assert list(frame.columns) == list(sample(model, 1))
+    assert list(frame.columns) == list(sample_records(model, 1))
     assert len(frame) == 300

@@ -32,7 +32,7 @@ from discreet.mechanisms.additive import (
     LaplaceLogNormal,
     StudentT,
     UniformLogNormal,
-    rational_scale,
+    compute_rational_scale,
 )
 from discreet.randomness import CryptoRandom, Random, SeededRandom
 
@@ -331,7 +331,7 @@ def test_every_law_says_what_it_promises() -> None:
         (lambda: Cauchy().sample(-1.0, 1, SeededRandom(0), 1), "scale -1.0"),
         (lambda: Cauchy().sample(1.0, 1, SeededRandom(0), 0), "step 0"),
         (lambda: Cauchy().release(math.nan, 1.0, SeededRandom(0), 1), "value nan"),
-        (lambda: rational_scale(1, 0), "epsilon 0"),
+        (lambda: compute_rational_scale(1, 0), "epsilon 0"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(call: Callable[[], object], message: str) -> None:
@@ -390,7 +390,7 @@ def test_every_draw_lies_on_the_public_grid_within_its_ends() -> None:
 
 @given(st.fractions(Fraction(1, 100), 1000), st.floats(1e-3, 100))
 def test_rational_scale_is_never_too_small(sensitivity: Fraction, epsilon: float) -> None:
-    scale = rational_scale(sensitivity, epsilon)
+    scale = compute_rational_scale(sensitivity, epsilon)
     assert 0 <= scale - sensitivity / Fraction(epsilon) < Fraction(1, 1 << 32)
     assert (1 << 32) % scale.denominator == 0
     assert sensitivity / scale <= Fraction(epsilon)

@@ -33,12 +33,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from discreet import Categorical, CentralNB, Numeric, Schema, SchemaError, encoding
-from discreet.encoding import Cells, cells_of
+from discreet.encoding import Cells, build_cells
 from discreet.estimators import base
 from discreet.ledger import Ledger
 from discreet.randomness import SeededRandom
 from discreet.tables import columns, counting, engines, frames, source
-from discreet.tables.in_memory import Contents
+from discreet.tables.in_memory import CountRequest
 from discreet.tables.queries import Queries
 from discreet.tables.source import Sampling, TableSource
 
@@ -93,12 +93,12 @@ def drawn(pools: dict[str, list[Any]]) -> Any:
 
 def own_cells(schema: Schema, record: Record) -> Tables:
     """The tables of one record, from nothing but that record."""
-    where = Cells.of(schema, "y").index(record["y"])
+    where = Cells.from_schema(schema, "y").encode_value(record["y"])
     tables: Tables = {"totals": np.eye(len(schema.classes), dtype=int)[where]}
     for feature in schema.features:
-        cells = Cells.of(schema, feature, 4)
+        cells = Cells.from_schema(schema, feature, 4)
         tables[feature.name] = np.zeros((len(schema.classes), cells.size), dtype=int)
-        tables[feature.name][where, cells.index(record[feature.name])] = 1
+        tables[feature.name][where, cells.encode_value(record[feature.name])] = 1
     return tables
 
 
@@ -124,10 +124,10 @@ def of_source(schema: Schema, where: Any) -> list[Tables]:
     nb = CentralNB(math.inf, schema=schema, bins=4)
     rows = nb.open_source(where)
     fitted = nb.fit_source(rows)
-    cells = cells_of(schema, 4)
+    cells = build_cells(schema, 4)
     sampling = Sampling(Fraction(1), SeededRandom(0))
-    passed = rows.tables(cells, sampling)
-    totals = np.bincount(sampling.codes, minlength=len(schema.classes))
+    passed = rows.count_tables(cells, sampling)
+    totals = np.bincount(sampling.class_codes, minlength=len(schema.classes))
     batched = {"totals": totals, **{name: t.counts for name, t in passed.items()}}
     return [counted(schema, fitted), batched]
 
@@ -160,7 +160,7 @@ MIXED_LABELS = {**WITHOUT_DATES, "y": [1, 1.0, True, "1", "a"]}
 
 
 KINDS_OF_ROWS: list[Callable[[Any], Any]] = [
-    list, tuple, deque, encoding.objects_of, lambda row: pd.Series(row, dtype=object)
+    list, tuple, deque, encoding.to_object_array, lambda row: pd.Series(row, dtype=object)
 ]  # fmt: skip
 
 
@@ -173,7 +173,9 @@ def from_mixed_labels(rows: list[Record]) -> list[Tables]:
 
 
 def as_objects(rows: list[Record]) -> pd.DataFrame:
-    return pd.DataFrame({n: encoding.objects_of(r[n] for r in rows) for n in rows[0]}, dtype=object)
+    return pd.DataFrame(
+        {n: encoding.to_object_array(r[n] for r in rows) for n in rows[0]}, dtype=object
+    )
 
 
 def from_object_array(rows: list[Record]) -> list[Tables]:
@@ -212,7 +214,7 @@ def from_rows_of_any_kind(kinds: list[Callable[[Any], Any]]) -> Callable[..., li
 def counted_in_memory(rows: list[Any]) -> Tables:
     """The same by ``count``, which takes rows by position."""
     X, y = [row[:-1] for row in rows], [row[-1] for row in rows]
-    found = counting.count(X, LABELS, Contents(bins=4), y=y)
+    found = counting.count(X, LABELS, CountRequest(bins=4), y=y)
     return {"totals": found.totals, **{name: t.counts for name, t in found.tables.items()}}
 
 
@@ -229,7 +231,7 @@ def test_columns_of_any_kind(case: Any, kind: Any) -> None:
 
     def from_columns(rows: list[Record]) -> list[Tables]:
         columns = {name: kind(r[name] for r in rows) for name in rows[0]}
-        found = counting.count(columns, LABELS, Contents(bins=4))
+        found = counting.count(columns, LABELS, CountRequest(bins=4))
         return [{"totals": found.totals, **{name: t.counts for name, t in found.tables.items()}}]
 
     assert_moves_one_cell(from_columns, LABELS, case)
@@ -456,11 +458,11 @@ def test_names_of_folders_are_no_columns(case: Any, kind: str) -> None:
 def test_a_column_that_is_in_names_of_folders_alone_is_refused(tmp_path: Path, kind: str) -> None:
     schema = narrow(SCHEMA, ["word"])
     source = in_folders(tmp_path, [{"y": "a", "folder": "word=a"}], kind)
-    hint = r"lacks the column word; it has y; names of folders \(word=…\) are no columns"
+    hint = r"lacks the column word; it has y; names of folders \(word=…\) are not columns"
     with pytest.raises(SchemaError, match=hint):
         counting.count(source, schema)
     with pytest.raises(SchemaError, match=hint):
-        engines.ordered_batches(source, ["word"])
+        engines.iter_ordered_batches(source, ["word"])
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -469,13 +471,13 @@ def test_twin_names_of_folders_are_a_column(
 ) -> None:
     """As it was: all names together decide whether they are dates."""
     schema = Schema([Categorical("word", ["2020-01-05", "b"])], "y", ["a"], unseen="other")
-    options = engines._csv_options
+    options = engines._make_csv_options
 
     def with_folders(files: list[str], typed: bool) -> dict[str, Any]:
         return {n: v for n, v in options(files, typed).items() if n != "hive_partitioning"}
 
-    monkeypatch.setattr(engines, "_csv_options", with_folders)
-    monkeypatch.setattr(engines, "parquet_table", lambda engine, names: engine.read_parquet(names))
+    monkeypatch.setattr(engines, "_make_csv_options", with_folders)
+    monkeypatch.setattr(engines, "open_parquet", lambda engine, names: engine.read_parquet(names))
     monkeypatch.setattr(engines, "_refuse_differing_parts", lambda engine, source, names: None)
 
     def from_folders(rows: list[Record]) -> list[Tables]:
@@ -643,8 +645,11 @@ def test_postgres_compares_text_as_bytes(postgres: str) -> None:
     """No collation survives bytes, also on a server without ICU, where none can be tried."""
     record = {name: pool[0] for name, pool in POOLS.items()}
     table = TableSource(in_postgres(postgres, [record], "text"), SCHEMA).rows
-    queries = Queries(table, SCHEMA, None, cells_of(SCHEMA, 4))
-    for query in (queries.by_class(None, queries.numeric), queries.each_row(SCHEMA.names)):
+    queries = Queries(table, SCHEMA, None, build_cells(SCHEMA, 4))
+    for query in (
+        queries.make_class_query(None, queries.numeric_features),
+        queries.make_row_query(SCHEMA.names),
+    ):
         sql = ibis.to_sql(query, dialect="postgres")
         for name in ("word", "size", "y"):
             assert sql.count(f'"t0"."{name}"') == sql.count(f'CONVERT_TO("t0"."{name}" || ')
@@ -766,7 +771,7 @@ def test_whole_numbers_without_a_sign(tmp_path: Path) -> None:
 def test_twin_one_type_for_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     case = ([row(y=1.0), row(y=1)], row(y="a"), 0)
     assert_moves_one_cell(from_mixed_labels, LABELS, case)
-    monkeypatch.setattr(base, "objects_of", np.asarray)
+    monkeypatch.setattr(base, "to_object_array", np.asarray)
     with pytest.raises(MISREAD):
         assert_moves_one_cell(from_mixed_labels, LABELS, case)
 
@@ -782,9 +787,9 @@ def test_twin_equal_objects_are_one(
     case = ([row(word=second)], row(word=first), 0)
     assert_moves_one_cell(from_object_array, MEMORY, case)
     if isinstance(first, Decimal):  # as it was: with its zeros
-        monkeypatch.setattr(encoding, "text_of", str)
+        monkeypatch.setattr(encoding, "format_value", str)
         assert_moves_one_cell(from_object_array, MEMORY, case)
-    monkeypatch.setattr(encoding, "_look_up_objects", encoding._look_up_distinct)
+    monkeypatch.setattr(encoding, "_encode_objects", encoding._encode_distinct)
     with pytest.raises(MISREAD):
         assert_moves_one_cell(from_object_array, MEMORY, case)
 
@@ -792,7 +797,7 @@ def test_twin_equal_objects_are_one(
 def test_twin_one_type_for_a_column_of_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     case = ([row(word=True), row(word=True)], row(word="x"), 1)
     assert_moves_one_cell(from_object_source, MEMORY, case)
-    monkeypatch.setattr(frames, "_holds_objects", lambda column: False)
+    monkeypatch.setattr(frames, "_has_objects", lambda column: False)
     with pytest.raises(MISREAD):
         assert_moves_one_cell(from_object_source, MEMORY, case)
 
@@ -808,7 +813,7 @@ def test_twin_one_type_for_a_column_of_polars(monkeypatch: pytest.MonkeyPatch) -
 
     case = ([row(word=1.0), row(word=1.0)], row(word="x"), 1)
     assert_moves_one_cell(from_polars, MEMORY, case)
-    monkeypatch.setattr(frames, "_mixed_columns", lambda frame: {})
+    monkeypatch.setattr(frames, "_find_mixed_columns", lambda frame: {})
     monkeypatch.setattr(pl.DataFrame, "to_arrow", lambda frame: pa.table({
         c.name: pl.Series(c.to_list(), strict=False).to_arrow() for c in frame.get_columns()
     }))  # fmt: skip
@@ -824,7 +829,7 @@ def test_twin_a_missing_number_makes_doubles(monkeypatch: pytest.MonkeyPatch) ->
 
     case = ([row(whole=BIG), row(whole=BIG + 1)], row(whole=None), 1)
     assert_moves_one_cell(from_polars, schema, case)
-    monkeypatch.setattr(encoding, "_look_up_arrow", lambda column, index: encoding._look_up(
+    monkeypatch.setattr(encoding, "_encode_arrow", lambda column, index: encoding._encode_values(
         column.to_pandas(), index
     ))  # fmt: skip
     with pytest.raises(MISREAD):
@@ -832,7 +837,7 @@ def test_twin_a_missing_number_makes_doubles(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def collated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "_bytewise", lambda column, name: column)
+    monkeypatch.setattr(columns, "_compare_bytewise", lambda column, name: column)
 
 
 @pytest.mark.slow
@@ -874,12 +879,20 @@ def test_twin_a_driver_gives_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite's driver would give doubles where another row has no number."""
     case = ([row(whole=BIG), row(whole=BIG + 1)], row(whole=None), 0)
     assert_moves_one_cell(from_sqlite, SQLITE, case)
-    engine = columns.engine_of
-    monkeypatch.setattr(columns, "key", lambda column, cells, key=columns.key: key(column, cells))
-    monkeypatch.setattr("discreet.tables.queries.key", lambda column, cells: (
-        columns._known_only(column, cells, columns._whole_texts(cells), lambda whole: whole)
-        if column.type().is_integer() and engine(column) == "sqlite" else columns.key(column, cells)
-    ))  # fmt: skip
+    engine = columns.get_engine_name
+    monkeypatch.setattr(
+        columns,
+        "make_group_key",
+        lambda column, cells, key=columns.make_group_key: key(column, cells),
+    )
+
+    def key_of_doubles(column: Any, cells: Cells) -> Any:
+        if column.type().is_integer() and engine(column) == "sqlite":
+            whole_numbers = columns._list_whole_numbers(cells)
+            return columns._fold_unknown_numbers(column, cells, whole_numbers, lambda whole: whole)
+        return columns.make_group_key(column, cells)
+
+    monkeypatch.setattr("discreet.tables.queries.make_group_key", key_of_doubles)
     with pytest.raises(MISREAD):
         assert_moves_one_cell(from_sqlite, SQLITE, case)
 
@@ -897,13 +910,13 @@ def test_twin_batches_take_another_road(monkeypatch: pytest.MonkeyPatch) -> None
         assert_moves_one_cell(from_duckdb, SCHEMA, case)
     case = (rows, row(exact=Decimal("2.50"), size=" 7 "), 1)
     assert_moves_one_cell(from_duckdb, SCHEMA, case)
-    each_row = Queries.each_row
+    each_row = Queries.make_row_query
 
     def raw(self: Queries, names: Any, unchanged: Any = ()) -> Any:
         return each_row(self, names, names)
 
-    monkeypatch.setattr(source.Queries, "each_row", raw)
-    monkeypatch.setattr(encoding, "text_of", str)
+    monkeypatch.setattr(source.Queries, "make_row_query", raw)
+    monkeypatch.setattr(encoding, "format_value", str)
     with pytest.raises(MISREAD):
         assert_moves_one_cell(from_duckdb, SCHEMA, case)
 
@@ -911,10 +924,10 @@ def test_twin_batches_take_another_road(monkeypatch: pytest.MonkeyPatch) -> None
 def test_engines_that_are_not_known_to_compare_bytes_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(columns, "engine_of", lambda column: "mysql")
+    monkeypatch.setattr(columns, "get_engine_name", lambda column: "mysql")
     with pytest.raises(SchemaError, match=r"(word|y): mysql compares text by collations"):
         counting.count(as_arrow([row()]), narrow(SCHEMA, ["word"]))
-    monkeypatch.setattr(columns, "engine_of", lambda column: "trino")
+    monkeypatch.setattr(columns, "get_engine_name", lambda column: "trino")
     assert counting.count(as_arrow([row()]), narrow(SCHEMA, ["word"])).totals.tolist() == [1, 0, 0]
 
 

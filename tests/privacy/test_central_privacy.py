@@ -1,8 +1,8 @@
 """Central methods keep their promise, exactly.
 
-Every number that leaves passes through ``Noise.add``, ``AdditiveNoise.release`` or ``choose``. Here
-those are replaced: what they return is fixed beforehand, the same for two neighbouring tables, and
-what they were given is written down. Then
+Every number that leaves passes through ``IntegerNoise.add``, ``AdditiveNoise.release`` or
+``sample_exponential_mechanism``. Here those are replaced: what they return is fixed beforehand, the
+same for two neighbouring tables, and what they were given is written down. Then
 
 1. whatever is released afterwards (model, statistics, promise) must be the same to the last byte
    for both tables: nothing but the fixed numbers may have an influence;
@@ -33,16 +33,16 @@ from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
 from discreet.central import smooth_sensitivity as sensitivity_module
 from discreet.central import training as training_module
-from discreet.central.budget import Budget, Settings
-from discreet.central.smooth import trim_for
-from discreet.encoding import class_codes
+from discreet.central.budget import Budget, CentralSettings
+from discreet.central.smooth import compute_trim
+from discreet.encoding import encode_classes
 from discreet.estimation import estimate
-from discreet.losses import epsilon_of_rho
+from discreet.losses import convert_rho_to_epsilon
 from discreet.mechanisms import additive_noise
 from discreet.mechanisms.additive import Cauchy, Gaussian, Laplace, LaplaceLogNormal
 from discreet.model import NaiveBayesModel
 from discreet.statistics import Statistics
-from discreet.tables.source import Columns
+from discreet.tables.source import InMemorySource
 
 SCHEMA = Schema(
     [Numeric("a", 100, 101), Categorical("b", ["x", "y"])], "class", ["no", "yes"], outliers="clip"
@@ -68,7 +68,7 @@ class Transcript:
         exact = tuple(int(value) for value in np.ravel(numbers))
         self.given.append(("laplace", noise.parameter, exact))
         assert not noise.gaussian
-        assert noise.grain == 1
+        assert noise.rounding_step == 1
         return out
 
     def release(self, law, value, scale, random, step):
@@ -91,16 +91,18 @@ def transcript_of(
     """Train on records with fixed outcomes; give what was written down and what was released."""
     found = Transcript(first)
     monkeypatch.setattr(
-        budget_module.Noise, "add", lambda noise, numbers, random: found.add(noise, numbers, random)
+        budget_module.IntegerNoise,
+        "add",
+        lambda noise, numbers, random: found.add(noise, numbers, random),
     )
     monkeypatch.setattr(
         additive_noise.AdditiveNoise,
         "release",
         lambda law, value, scale, random, step: found.release(law, value, scale, random, step),
     )
-    monkeypatch.setattr(histogram_module, "choose", found.choose)
-    monkeypatch.setattr(choice_module, "choose", found.choose)
-    monkeypatch.setattr(corrections_module, "choose", found.choose)
+    monkeypatch.setattr(histogram_module, "sample_exponential_mechanism", found.choose)
+    monkeypatch.setattr(choice_module, "sample_exponential_mechanism", found.choose)
+    monkeypatch.setattr(corrections_module, "sample_exponential_mechanism", found.choose)
     trained = train(records, method, epsilon, schema, **options)
     # the seal of the statistics covers all that anyone ever sees
     return found.given, trained.model.to_json() + trained.statistics.to_json(), trained
@@ -113,14 +115,14 @@ def train(records, method, epsilon, schema, *, delta=0.0, max_weight=None, **opt
         "b": np.array([one[1] for one in records], dtype=object),
     }
     columns = {name: columns[name] for name in schema.names}
-    codes = class_codes(schema, np.array([one[2] for one in records], dtype=object))
+    codes = encode_classes(schema, np.array([one[2] for one in records], dtype=object))
     weights = None if max_weight is None else np.array([one[3] for one in records], dtype=float)
     released = training_module.train(
-        Columns(schema, columns, codes, weights, max_weight),
+        InMemorySource(schema, columns, codes, weights, max_weight),
         epsilon=epsilon,
         delta=delta,
         method=method,
-        settings=Settings(**options),
+        settings=CentralSettings(**options),
         random=CryptoRandom(),
     )
     return Trained(released, estimate(released))
@@ -218,8 +220,8 @@ def test_the_choice_of_features_is_paid_for(monkeypatch):
 
 @pytest.mark.slow
 def test_twin_features_chosen_by_a_quality_that_one_record_moves_by_four(monkeypatch):
-    true = choice_module.quality
-    monkeypatch.setattr(choice_module, "quality", lambda *given: 4 * true(*given))
+    true = choice_module.compute_table_quality
+    monkeypatch.setattr(choice_module, "compute_table_quality", lambda *given: 4 * true(*given))
     assert worst(monkeypatch, "histogram", tables(), first=FEW) > Fraction(EPSILON)
 
 
@@ -256,7 +258,7 @@ def test_unequal_allocation_keeps_the_promise(monkeypatch):
 @pytest.mark.slow
 def test_twin_sum_with_the_wrong_sensitivity_far_from_zero(monkeypatch):
     """diffprivlib: noise for U - L = 1 on a sum of values near 100."""
-    true = moments_module.centred_sums
+    true = moments_module.compute_centred_sums
 
     def uncentred(one, levels):
         _, second = true(one, levels)
@@ -264,38 +266,40 @@ def test_twin_sum_with_the_wrong_sensitivity_far_from_zero(monkeypatch):
         return one.counts * far + one.totals, second
 
     assert worst(monkeypatch, "moments", tables(0)) <= Fraction(EPSILON)
-    monkeypatch.setattr(moments_module, "centred_sums", uncentred)
+    monkeypatch.setattr(moments_module, "compute_centred_sums", uncentred)
     assert worst(monkeypatch, "moments", tables(0)) > 5 * Fraction(EPSILON)
 
 
 def test_twin_exact_number_of_records(monkeypatch):
     """diffprivlib: noisy class counts that add up to the exact n."""
-    true = histogram_module.precision_weighted
+    true = histogram_module.compute_precision_weighted_mean
 
     def exact_n(estimates, variances):
         totals, spread = true(estimates, variances)
         return totals * (histogram_module.number / totals.sum()), spread
 
-    real = histogram_module.histogram
+    real = histogram_module.release_histogram
 
     def leaking(source, *rest):
-        monkeypatch.setattr(histogram_module, "number", 1 + source.totals().sum(), raising=False)
+        monkeypatch.setattr(
+            histogram_module, "number", 1 + source.count_classes().sum(), raising=False
+        )
         return real(source, *rest)
 
-    monkeypatch.setattr(histogram_module, "precision_weighted", exact_n)
-    monkeypatch.setattr(histogram_module, "histogram", leaking)
+    monkeypatch.setattr(histogram_module, "compute_precision_weighted_mean", exact_n)
+    monkeypatch.setattr(histogram_module, "release_histogram", leaking)
     with pytest.raises(AssertionError, match="something other"):
         worst(monkeypatch, "histogram", tables(0))
 
 
 def test_twin_counts_without_noise(monkeypatch):
-    real = budget_module.Budget.noise
+    real = budget_module.Budget.spend_on_noise
 
     def quiet(budget, name, share, sensitivity=1):
         noise = real(budget, name, share, sensitivity)
-        return budget_module.Noise(Fraction(0)) if name == "class counts" else noise
+        return budget_module.IntegerNoise(Fraction(0)) if name == "class counts" else noise
 
-    monkeypatch.setattr(budget_module.Budget, "noise", quiet)
+    monkeypatch.setattr(budget_module.Budget, "spend_on_noise", quiet)
     with pytest.raises(AssertionError, match="without noise"):
         worst(monkeypatch, "histogram", tables(0))
 
@@ -307,7 +311,7 @@ def test_twin_the_published_noise_scale_gives_class_sizes_away(monkeypatch):
     two, *_, trained = transcript_of(monkeypatch, [*base, (100.3, "x", "no")], "global-published")
     scales = [[step[2][1] for step in given if step[0] == "cauchy"] for given in (one, two)]
     assert scales[0] != scales[1]
-    assert not trained.model.guarantee.private
+    assert not trained.model.guarantee.is_private
     assert "NOT KEPT: as published" in str(trained.model.guarantee)
 
 
@@ -320,7 +324,7 @@ def test_the_smooth_noise_scale_is_not_released(monkeypatch):
 @pytest.mark.slow
 def test_twin_dropped_features_chosen_on_exact_counts(monkeypatch):
     """A choice made on the data itself, for free."""
-    monkeypatch.setattr(histogram_module, "right", _exactly)
+    monkeypatch.setattr(histogram_module, "count_correct", _exactly)
     plain = {"first": (40_000, 40_000), "corrections": False}
     assert worst(monkeypatch, "histogram", tables(0), **plain) > Fraction(EPSILON)
 
@@ -347,14 +351,14 @@ def test_twin_without_a_schema_the_classes_leak_and_that_is_said():
         two = CentralNB(1.0).fit(X[:29], ["no"] * 29)
     assert one.classes_.tolist() != two.classes_.tolist()
     assert str(one.guarantee_).startswith("NOT KEPT: bounds, categories and classes")
-    assert not one.guarantee_.private
-    assert not one.statistics_.guarantee.private
+    assert not one.guarantee_.is_private
+    assert not one.statistics_.guarantee.is_private
 
 
 def spied(monkeypatch):
     """Which noises and choices were made: with the budget that paid for them, and its epsilon."""
     noises, choices = [], []
-    real, paid = budget_module.Budget.noise, budget_module.Budget.selection
+    real, paid = budget_module.Budget.spend_on_noise, budget_module.Budget.spend_on_selection
 
     def noise(budget, name, share, sensitivity=1):
         made = real(budget, name, share, sensitivity)
@@ -365,9 +369,9 @@ def spied(monkeypatch):
         choices.append(Fraction(paid(budget, name, cost)))
         return choices[-1]
 
-    monkeypatch.setattr(budget_module.Budget, "noise", noise)
-    monkeypatch.setattr(budget_module.Budget, "selection", selection)
-    monkeypatch.setattr(training_module, "_laplace_is_less", lambda budget, schema: False)
+    monkeypatch.setattr(budget_module.Budget, "spend_on_noise", noise)
+    monkeypatch.setattr(budget_module.Budget, "spend_on_selection", selection)
+    monkeypatch.setattr(training_module, "_is_laplace_noise_smaller", lambda budget, schema: False)
     return noises, choices
 
 
@@ -397,14 +401,14 @@ def test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, method, options
         assert len(choices) == (1 if options else 2)  # of a start, if any, and of a scoring
     rho = sum(epsilon**2 / 8 for epsilon in choices)
     for noise, sensitivity, _ in noises:
-        most = Fraction(sensitivity, noise.grain)
-        most = most if noise.grain == 1 else most + 1
+        most = Fraction(sensitivity, noise.rounding_step)
+        most = most if noise.rounding_step == 1 else most + 1
         assert noise.gaussian
         rho += most**2 / (2 * noise.parameter)
-    assert 0 < rho <= noises[0][2].whole
+    assert 0 < rho <= noises[0][2].total
     assert Fraction(promise.rho) >= rho + pure**2 / 2
     # and the (epsilon, delta) of the promise is what this rho converts to, no less
-    assert float(pure) + epsilon_of_rho(float(rho), 1e-6) <= 1.0
+    assert float(pure) + convert_rho_to_epsilon(float(rho), 1e-6) <= 1.0
     assert sum(charge.epsilon for charge in promise.charges) <= 1.0
     assert (promise.epsilon, promise.delta) == (1.0, 1e-6)
 
@@ -415,7 +419,9 @@ def test_twin_a_stated_rho_of_zero_or_too_large_a_choice(monkeypatch):
         test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, "moments", {})
     monkeypatch.undo()
     monkeypatch.setattr(
-        budget_module.Budget, "selection", lambda self, name, cost: _overspent(self, name, cost)
+        budget_module.Budget,
+        "spend_on_selection",
+        lambda self, name, cost: _overspent(self, name, cost),
     )
     with pytest.raises(AssertionError):
         test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, "histogram", {})
@@ -431,7 +437,7 @@ def renyi(p, q, order):
     return float(logsumexp(order * p + (1 - order) * q)) / (order - 1)
 
 
-@pytest.mark.parametrize("selection", [budget_module.Budget.selection, _overspent])
+@pytest.mark.parametrize("selection", [budget_module.Budget.spend_on_selection, _overspent])
 def test_a_choice_keeps_the_rho_that_it_was_given(selection):
     """All pairs of neighbouring qualities of three candidates, many orders, worked out exactly."""
     worst_rho, rho = 0.0, Fraction(1, 20)
@@ -458,7 +464,7 @@ def test_with_delta_both_ways_that_class_counts_may_choose_are_promised(monkeypa
     many = train(MANY, "histogram", 1.0, SCHEMA, delta=1e-6).model.guarantee
     gaussian = noises[-1][2]
     noises.clear()
-    monkeypatch.setattr(histogram_module, "affordable", lambda *given: 1)
+    monkeypatch.setattr(histogram_module, "count_affordable_features", lambda *given: 1)
     few = train(MANY, "histogram", 1.0, SCHEMA, delta=1e-6).model.guarantee
     assert not any(noise.gaussian for noise, *_ in noises)  # it was the other way
     assert (few.epsilon, few.delta, few.rho) == (many.epsilon, many.delta, many.rho)
@@ -474,7 +480,7 @@ def test_without_a_choice_of_features_the_rho_is_that_of_the_gaussian_way(monkey
     spied(monkeypatch)
     promise = train(MANY, "histogram", 1.0, SCHEMA, delta=1e-6, selection=False).model.guarantee
     assert promise.rho < 0.02
-    assert 0.04 + epsilon_of_rho(promise.rho - 0.04**2 / 2, 1e-6) == pytest.approx(1.0)
+    assert 0.04 + convert_rho_to_epsilon(promise.rho - 0.04**2 / 2, 1e-6) == pytest.approx(1.0)
 
 
 # Weights: one record counts up to max_weight, and the noise is for that much.
@@ -499,12 +505,12 @@ def test_a_weighted_record_costs_at_most_epsilon(monkeypatch, first):
 @pytest.mark.parametrize("released", ["class counts", "table of a", "choice"])
 def test_twin_noise_for_one_step_of_a_weight(monkeypatch, released):
     """Noise for a change of one in what a record changes by 1024."""
-    real = budget_module.Budget.noise
+    real = budget_module.Budget.spend_on_noise
 
     def noise(budget, name, share, sensitivity=1):
         return real(budget, name, share, 1 if name == released else sensitivity)
 
-    monkeypatch.setattr(budget_module.Budget, "noise", noise)
+    monkeypatch.setattr(budget_module.Budget, "spend_on_noise", noise)
     if released == "choice":
         true = Transcript.choose
         monkeypatch.setattr(
@@ -553,9 +559,9 @@ def test_a_record_costs_at_most_epsilon_in_a_crowd(monkeypatch, method, missing,
 
 def test_twin_a_trimmed_bound_that_is_too_small(monkeypatch):
     """A bound a thousand times too small."""
-    true = sensitivity_module.smooth_trimmed_mean
+    true = sensitivity_module.bound_trimmed_mean_sensitivity
     monkeypatch.setattr(
-        sensitivity_module, "smooth_trimmed_mean", lambda *given: true(*given) / 1000
+        sensitivity_module, "bound_trimmed_mean_sensitivity", lambda *given: true(*given) / 1000
     )
     options = {"first": (20, 40), "epsilon": 5.0}
     assert worst(monkeypatch, "trimmed", [crowd(60)], **options) > 10
@@ -564,16 +570,16 @@ def test_twin_a_trimmed_bound_that_is_too_small(monkeypatch):
 @pytest.mark.parametrize("twin", ["noiseless", "unpaid"])
 def test_twin_presence_that_is_nearly_noiseless_or_unpaid(monkeypatch, twin):
     """How many values are missing is a release like any other."""
-    real = budget_module.Budget.noise
+    real = budget_module.Budget.spend_on_noise
 
     def noise(budget, name, share, sensitivity=1):
         if "presence" not in name:
             return real(budget, name, share, sensitivity)
         if twin == "noiseless":
-            return budget_module.Noise(Fraction(1, 1000))
-        return budget_module.Noise(1 / share)
+            return budget_module.IntegerNoise(Fraction(1, 1000))
+        return budget_module.IntegerNoise(1 / share)
 
-    monkeypatch.setattr(budget_module.Budget, "noise", noise)
+    monkeypatch.setattr(budget_module.Budget, "spend_on_noise", noise)
     schema = replace(SCHEMA, missing="category")
     *_, trained = transcript_of(monkeypatch, crowd(60), "smooth", schema=schema)
     if twin == "noiseless":
@@ -607,7 +613,7 @@ def test_bounds_far_from_zero_cost_no_privacy(monkeypatch, method):
 def next_to_a_rounding():
     """How many values one step up make a trimmed mean that one more moves over a rounding."""
     share = Fraction(1, 3)  # of epsilon 1: class counts, mean and variance
-    trim = trim_for(20_000.0, Cauchy().calibrate(float(share))[1])
+    trim = compute_trim(20_000.0, Cauchy().calibrate(float(share))[1])
     kept = 20_000 - 2 * trim
     # half way between floats as large as the bound
     middles = (Fraction(1, 2) + Fraction(odd, 128) for odd in range(1, 64, 2))
@@ -624,12 +630,12 @@ def test_next_to_a_rounding_trimming_costs_no_privacy(monkeypatch):
 
 def test_twin_a_trimmed_mean_rounded_to_a_float_near_the_lower_bound(monkeypatch):
     """Its sensitivity lies far below the rounding of numbers as large as the bound."""
-    true, low = sensitivity_module.trimmed_mean, 1.7e9 * 2**16
+    true, low = sensitivity_module.compute_trimmed_mean, 1.7e9 * 2**16
 
     def rounded(k, trim, lower, upper):
         return Fraction(float(low + float(true(k, trim, lower, upper)))) - Fraction(low)
 
-    monkeypatch.setattr(sensitivity_module, "trimmed_mean", rounded)
+    monkeypatch.setattr(sensitivity_module, "compute_trimmed_mean", rounded)
     assert far_cost(monkeypatch, "trimmed", next_to_a_rounding()) > 3
 
 
@@ -644,10 +650,10 @@ def test_shares_of_epsilon_and_delta_add_up_to_the_whole(monkeypatch, law):
 
     monkeypatch.setattr(type(law), "calibrate", calibrate)
     noises = []
-    noise = budget_module.Budget.noise
+    noise = budget_module.Budget.spend_on_noise
     monkeypatch.setattr(
         budget_module.Budget,
-        "noise",
+        "spend_on_noise",
         lambda budget, *given: noises.append(noise(budget, *given)) or noises[-1],
     )
     schema = replace(SCHEMA, missing="category")
@@ -661,7 +667,7 @@ def test_shares_of_epsilon_and_delta_add_up_to_the_whole(monkeypatch, law):
         rho = sum(epsilon**2 / 2 for epsilon, _ in drawn)
         rho += sum(1 / (2 * one.parameter) for one in noises)
         assert rho <= Fraction(promise.rho)
-        assert epsilon_of_rho(float(rho), 1e-5) <= 2.0
+        assert convert_rho_to_epsilon(float(rho), 1e-5) <= 2.0
         return
     pure = sum(1 / one.parameter for one in noises)
     assert pure + sum(epsilon for epsilon, _ in drawn) <= 2
@@ -670,6 +676,8 @@ def test_shares_of_epsilon_and_delta_add_up_to_the_whole(monkeypatch, law):
 
 
 def test_twin_every_share_with_the_whole_delta(monkeypatch):
-    monkeypatch.setattr(budget_module.Budget, "delta_of", lambda budget, cost: budget.delta)
+    monkeypatch.setattr(
+        budget_module.Budget, "compute_delta_share", lambda budget, cost: budget.delta
+    )
     with pytest.raises(AssertionError):
         test_shares_of_epsilon_and_delta_add_up_to_the_whole(monkeypatch, Gaussian())

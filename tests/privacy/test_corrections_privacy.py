@@ -21,12 +21,17 @@ from discreet import Categorical, CryptoRandom
 from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
 from discreet.central import training as training_module
-from discreet.central.budget import Settings
-from discreet.central.choice import Sample
-from discreet.central.corrections import UNIT, Plan, likeliness, residuals
+from discreet.central.budget import CentralSettings
+from discreet.central.choice import RowSample
+from discreet.central.corrections import (
+    RESIDUAL_STEPS,
+    CorrectionBudget,
+    compute_residuals,
+    compute_truncated_log_likelihood,
+)
 from discreet.encoding import Cells
 from discreet.estimation import estimate
-from discreet.tables.source import Columns
+from discreet.tables.source import InMemorySource
 
 MANY = {"first": (40_000, 40_000)}
 THREE = replace(SCHEMA, classes=("no", "perhaps", "yes"))
@@ -70,7 +75,7 @@ def scores_of(classes):
     return np.array(list(itertools.product(steps, repeat=classes)))
 
 
-def largest_row(classes, function=residuals):
+def largest_row(classes, function=compute_residuals):
     """The most that one row changes a table of residuals and curvatures, over scores, classes."""
     scores = scores_of(classes)
     worst_row = 0.0
@@ -84,24 +89,24 @@ def largest_row(classes, function=residuals):
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_residuals_and_curvature_of_a_row_are_at_most_one(classes):
-    assert 0.99 * UNIT < largest_row(classes) <= UNIT
+    assert 0.99 * RESIDUAL_STEPS < largest_row(classes) <= RESIDUAL_STEPS
 
 
 def unscaled(scores, codes):
     """Known bad: of three classes, residuals that fit and the curvature as it is."""
-    left, _ = residuals(scores, codes)
+    left, _ = compute_residuals(scores, codes)
     p = np.exp(log_softmax(scores, axis=1))
-    return left, np.trunc(UNIT * (1 - (p * p).sum(axis=1)) / 4)
+    return left, np.trunc(RESIDUAL_STEPS * (1 - (p * p).sum(axis=1)) / 4)
 
 
 def test_twin_curvature_unscaled_with_three_classes():
-    assert largest_row(3, unscaled) > UNIT
+    assert largest_row(3, unscaled) > RESIDUAL_STEPS
 
 
 @pytest.mark.slow
 def test_twin_curvature_unscaled_costs_more_than_epsilon(monkeypatch):
     """The same in a whole training: what is spent on tables of residuals is exceeded."""
-    monkeypatch.setattr(corrections_module, "residuals", unscaled)
+    monkeypatch.setattr(corrections_module, "compute_residuals", unscaled)
     options = {"first": (30_000, 30_000, 30_000), "schema": THREE, "added": THREE_RECORDS}
     assert excess_of(monkeypatch, THREE_BASES, options) > 1
 
@@ -138,12 +143,14 @@ def train_on_three(records, method, epsilon, schema, **options):
         "b": np.array([one[1] for one in records], dtype=object),
         "c": np.array(["u" if one[1] == "x" else "v" for one in records], dtype=object),
     }
-    codes = Cells.of(schema, schema.target).column(np.array([r[2] for r in records], dtype=object))
+    codes = Cells.from_schema(schema, schema.target).encode_column(
+        np.array([r[2] for r in records], dtype=object)
+    )
     released = training_module.train(
-        Columns(schema, columns, codes),
+        InMemorySource(schema, columns, codes),
         epsilon=epsilon,
         method=method,
-        settings=Settings(**options),
+        settings=CentralSettings(**options),
         random=CryptoRandom(),
     )
     return central.Trained(released, estimate(released))
@@ -153,7 +160,7 @@ def train_on_three(records, method, epsilon, schema, **options):
 @pytest.mark.parametrize("factor", [2, 1])
 def test_pairs_are_chosen_at_half_the_exponent(monkeypatch, factor):
     """A record raises some qualities and lowers others; known bad: exp(epsilon q)."""
-    monkeypatch.setattr(corrections_module, "EITHER_WAY", factor)
+    monkeypatch.setattr(corrections_module, "TWO_SIDED_FACTOR", factor)
     monkeypatch.setattr(central, "train", train_on_three)
 
     def mostly_yes(self, shape):
@@ -174,27 +181,27 @@ def test_pairs_are_chosen_at_half_the_exponent(monkeypatch, factor):
 def test_the_quality_of_a_start_rises_by_at_most_one_a_row(classes):
     scores = scores_of(classes)
     for code in range(classes):
-        parts = [likeliness(one[None], np.array([code])) for one in scores]
+        parts = [compute_truncated_log_likelihood(one[None], np.array([code])) for one in scores]
         assert min(parts) >= 0
-        assert UNIT / 2 < max(parts) <= UNIT
+        assert RESIDUAL_STEPS / 2 < max(parts) <= RESIDUAL_STEPS
 
 
 @pytest.mark.slow
 def test_twin_u_from_the_true_number_of_people(monkeypatch):
     """Whether and how much is corrected must follow from the noisy counts alone."""
-    real = Plan.of.__func__
+    real = CorrectionBudget.from_signal_to_noise.__func__
     people = []
 
     def true_count(cls, u, schema, whole, sure):
         return real(cls, 100.0 * (1 + people[-1]), schema, whole, sure)
 
     def histogram(source, *rest):
-        people.append(float(source.totals().sum()))
+        people.append(float(source.count_classes().sum()))
         return plain(source, *rest)
 
-    plain = histogram_module.histogram
-    monkeypatch.setattr(histogram_module, "histogram", histogram)
-    monkeypatch.setattr(Plan, "of", classmethod(true_count))
+    plain = histogram_module.release_histogram
+    monkeypatch.setattr(histogram_module, "release_histogram", histogram)
+    monkeypatch.setattr(CorrectionBudget, "from_signal_to_noise", classmethod(true_count))
     with pytest.raises(AssertionError, match=r"noise itself|something other"):
         worst(monkeypatch, "histogram", BASES[1:2], **MANY)
 
@@ -202,15 +209,15 @@ def test_twin_u_from_the_true_number_of_people(monkeypatch):
 @pytest.mark.slow
 def test_twin_a_coin_that_follows_the_true_number_of_rows(monkeypatch):
     """Known bad: one more record changes who else is in the sample."""
-    monkeypatch.setattr(histogram_module, "Sample", lambda *rows: _thinned(Sample(*rows)))
+    monkeypatch.setattr(histogram_module, "RowSample", lambda *rows: _thinned(RowSample(*rows)))
     with pytest.raises(AssertionError):
         assert worst(monkeypatch, "histogram", [RECORDS * 4], **MANY) <= Fraction(EPSILON)
 
 
 def _thinned(sample):
-    kept = np.arange(len(sample.codes)) % 2 == len(sample.codes) % 2
-    cells = {name: own[kept] for name, own in sample.cells.items()}
-    return replace(sample, cells=cells, codes=sample.codes[kept])
+    kept = np.arange(len(sample.class_codes)) % 2 == len(sample.class_codes) % 2
+    cells = {name: own[kept] for name, own in sample.cell_indices.items()}
+    return replace(sample, cell_indices=cells, class_codes=sample.class_codes[kept])
 
 
 @pytest.mark.slow
@@ -233,11 +240,17 @@ def test_with_many_people_a_plan_spends_at_most_the_budget():
     assert len(SCHEMA.features) == 2
     one = replace(SCHEMA, features=SCHEMA.features[:1])
     for u in (100, 150, 1e3, 1e5, 1e9, math.inf):
-        plan = Plan.of(u, SCHEMA, Fraction(1), 1000.0)
-        assert plan.whole == plan.start + plan.features + plan.pairs + plan.last <= Fraction(7, 10)
-        assert plan.number == 2
-        assert 1 <= plan.times <= 6
-        assert Plan.of(u, one, Fraction(1), 1000.0) is None
-        assert (Plan.of(u, THREE, Fraction(1), 1000.0) is None) is (u < 150)
-    assert Plan.of(99.9, SCHEMA, Fraction(1), 1000.0) is None
-    assert Plan.of(math.nan, SCHEMA, Fraction(1), 1000.0) is None
+        plan = CorrectionBudget.from_signal_to_noise(u, SCHEMA, Fraction(1), 1000.0)
+        assert (
+            plan.total_cost
+            == plan.start_cost + plan.feature_cost + plan.pair_cost + plan.final_cost
+            <= Fraction(7, 10)
+        )
+        assert plan.feature_count == 2
+        assert 1 <= plan.pair_count <= 6
+        assert CorrectionBudget.from_signal_to_noise(u, one, Fraction(1), 1000.0) is None
+        assert (CorrectionBudget.from_signal_to_noise(u, THREE, Fraction(1), 1000.0) is None) is (
+            u < 150
+        )
+    assert CorrectionBudget.from_signal_to_noise(99.9, SCHEMA, Fraction(1), 1000.0) is None
+    assert CorrectionBudget.from_signal_to_noise(math.nan, SCHEMA, Fraction(1), 1000.0) is None

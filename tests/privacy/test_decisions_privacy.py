@@ -24,14 +24,14 @@ from discreet.central import histogram as histogram_module
 from discreet.central import smooth as smooth_module
 from discreet.central import smooth_sensitivity as sensitivity_module
 from discreet.central import training as training_module
-from discreet.central.budget import Budget, Settings
-from discreet.central.choice import PRICE, Few, Sample, bins_for
-from discreet.central.corrections import UNIT, Plan
-from discreet.central.smooth import Spender, trim_for
-from discreet.encoding import Cells, class_codes
+from discreet.central.budget import Budget, CentralSettings
+from discreet.central.choice import CELL_PENALTY, FeatureSelection, RowSample, compute_bin_count
+from discreet.central.corrections import RESIDUAL_STEPS, CorrectionBudget
+from discreet.central.smooth import SmoothNoiseBudget, compute_trim
+from discreet.encoding import Cells, encode_classes
 from discreet.estimation import estimate
 from discreet.tables import source as source_module
-from discreet.tables.source import Columns, Sampling
+from discreet.tables.source import InMemorySource, Sampling
 
 FOUR = replace(
     SCHEMA,
@@ -54,13 +54,13 @@ def train_on_four(records, method, epsilon, schema, *, delta=0.0, **options):
         name: np.array([row[min(i, 3)] for row in rows], dtype=object if i else float)
         for i, name in enumerate(schema.names)
     }
-    codes = class_codes(schema, np.array([one[2] for one in records], dtype=object))
+    codes = encode_classes(schema, np.array([one[2] for one in records], dtype=object))
     released = training_module.train(
-        Columns(schema, columns, codes),
+        InMemorySource(schema, columns, codes),
         epsilon=epsilon,
         delta=delta,
         method=method,
-        settings=Settings(**options),
+        settings=CentralSettings(**options),
         random=CryptoRandom(),
     )
     return central.Trained(released, estimate(released))
@@ -139,11 +139,13 @@ def terms_of_choices(monkeypatch, tables):
     terms = set()
     for records in tables:
         asked = []
-        for name in ("affordable", "best_few"):
+        for name in ("count_affordable_features", "select_features"):
             true = getattr(histogram_module, name)
 
             def noted(*given, true=true, asked=asked):
-                plain = [one for one in given if isinstance(one, float | int | list | Few)]
+                plain = [
+                    one for one in given if isinstance(one, float | int | list | FeatureSelection)
+                ]
                 asked.append(tuple(tuple(one) if isinstance(one, list) else one for one in plain))
                 return true(*given)
 
@@ -159,34 +161,34 @@ def test_how_many_features_are_chosen_follows_from_noisy_counts_alone(monkeypatc
     (people, classes, scales), (few,) = terms
     assert people < sum(SEVERAL["first"])
     assert (classes, len(scales)) == (2, 24)
-    assert 3 <= few.number < 24
-    assert few.price == PRICE * scales[few.number - 1]
+    assert 3 <= few.feature_count < 24
+    assert few.penalty_in_people == CELL_PENALTY * scales[few.feature_count - 1]
 
 
 def test_twin_a_price_that_grows_with_the_exact_number_of_people(monkeypatch, four):
-    true = histogram_module._few
+    true = histogram_module._select_affordable_features
 
     def priced(source, *rest):
-        people = float(source.totals().sum())
-        monkeypatch.setattr(histogram_module, "PRICE", PRICE * (1 + people))
+        people = float(source.count_classes().sum())
+        monkeypatch.setattr(histogram_module, "CELL_PENALTY", CELL_PENALTY * (1 + people))
         return true(source, *rest)
 
-    monkeypatch.setattr(histogram_module, "_few", priced)
+    monkeypatch.setattr(histogram_module, "_select_affordable_features", priced)
     assert len(terms_of_choices(monkeypatch, every_table())) > 1
 
 
 def test_twin_every_choice_with_the_exponent_of_all_of_them(monkeypatch, four):
     """Three choices, each with exp(3 epsilon q)."""
-    real = Budget.selection
-    monkeypatch.setattr(Budget, "selection", lambda *given: 3 * real(*given))
+    real = Budget.spend_on_selection
+    monkeypatch.setattr(Budget, "spend_on_selection", lambda *given: 3 * real(*given))
     assert excess_of_choices(monkeypatch, SEVERAL) > 1
 
 
 MOVES = {
     "choice of feature": 1,
     "choice of scoring": 1,
-    "choice of start": UNIT,
-    "choice of pair": 2 * UNIT,  # up or down
+    "choice of start": RESIDUAL_STEPS,
+    "choice of pair": 2 * RESIDUAL_STEPS,  # up or down
 }
 """By how much one record moves a quality."""
 
@@ -216,9 +218,9 @@ def test_the_exponent_of_a_choice_is_its_charge(monkeypatch, four, options, made
 
 
 def test_twin_a_start_chosen_with_twice_the_exponent(monkeypatch, four):
-    true = corrections_module._start
+    true = corrections_module._choose_start
     monkeypatch.setattr(
-        corrections_module, "_start", lambda few, usual, epsilon, random: true(
+        corrections_module, "_choose_start", lambda few, usual, epsilon, random: true(
             few, usual, 2 * epsilon, random
         ),
     )  # fmt: skip
@@ -248,7 +250,11 @@ def flip_of_bins(monkeypatch, first):
     scale = float(given[1][1])
     variance = 1 / (2 * math.sinh(1 / (2 * scale)) ** 2)
     per_bin = 2 * math.sqrt(variance / 2)
-    size = next(n for n in itertools.count() if bins_for(n / per_bin) < bins_for((n + 1) / per_bin))
+    size = next(
+        n
+        for n in itertools.count()
+        if compute_bin_count(n / per_bin) < compute_bin_count((n + 1) / per_bin)
+    )
     base = [RECORDS[i % len(RECORDS)] for i in range(size)]
     return base, [*base, RECORDS[0]]
 
@@ -262,17 +268,17 @@ def test_a_record_flips_no_number_of_bins(monkeypatch):
 def test_twin_a_number_of_bins_from_the_exact_number_of_people(monkeypatch):
     first = (80, 80)
     pair = flip_of_bins(monkeypatch, first)
-    true, plain, exact = histogram_module._cells, histogram_module.histogram, []
+    true, plain, exact = histogram_module._build_cells, histogram_module.release_histogram, []
 
     def histogram(source, *rest):
-        exact.append(float(source.totals().sum()))
+        exact.append(float(source.count_classes().sum()))
         return plain(source, *rest)
 
     def cells(schema, chosen, people, variances):
         return true(schema, chosen, exact[-1], variances)
 
-    monkeypatch.setattr(histogram_module, "histogram", histogram)
-    monkeypatch.setattr(histogram_module, "_cells", cells)
+    monkeypatch.setattr(histogram_module, "release_histogram", histogram)
+    monkeypatch.setattr(histogram_module, "_build_cells", cells)
     assert len(decisions(monkeypatch, pair, first=first, selection=False)) == 2
 
 
@@ -300,13 +306,13 @@ def enough_rows(strength, people):
 @pytest.mark.parametrize("records", [[], RECORDS, RECORDS * 100], ids=len)
 def test_every_share_of_a_coin_follows_from_noisy_counts(monkeypatch, four, records):
     """With corrections: of rows at hand, of rows for choices, and of rows for each pair."""
-    plan = Plan.of(
+    plan = CorrectionBudget.from_signal_to_noise(
         AT_HAND / (2 * 4 / EPSILON), FOUR, Fraction(EPSILON), float(AT_HAND)
     )  # 300,000 of eight million people are surely at hand
     at_hand = Fraction(AT_HAND / PLENTY)
-    choosing = enough_rows(float(plan.last), AT_HAND)
-    pairs = [Fraction(200_000 / (2 * AT_HAND))] * plan.times
-    assert plan.times > 1
+    choosing = enough_rows(float(plan.final_cost), AT_HAND)
+    pairs = [Fraction(200_000 / (2 * AT_HAND))] * plan.pair_count
+    assert plan.pair_count > 1
     assert all(0 < share < 1 for share in (at_hand, choosing, *pairs))
     assert coins_of(monkeypatch, records) == [at_hand, choosing, *pairs]
 
@@ -320,34 +326,42 @@ def test_the_share_of_a_coin_for_a_scoring_follows_from_noisy_counts(monkeypatch
 
 @pytest.mark.parametrize("module", [histogram_module, corrections_module])
 def test_twin_a_share_from_the_exact_number_of_people(monkeypatch, four, module):
-    exact, plain, true = [], histogram_module.histogram, choice_module.enough
+    exact, plain, true = (
+        [],
+        histogram_module.release_histogram,
+        choice_module.compute_subsample_share,
+    )
 
     def histogram(source, *rest):
-        exact.append(float(source.totals().sum()))
+        exact.append(float(source.count_classes().sum()))
         return plain(source, *rest)
 
-    monkeypatch.setattr(histogram_module, "histogram", histogram)
-    monkeypatch.setattr(module, "enough", lambda epsilon, people: true(epsilon, 1e5 + exact[-1]))
+    monkeypatch.setattr(histogram_module, "release_histogram", histogram)
+    monkeypatch.setattr(
+        module,
+        "compute_subsample_share",
+        lambda epsilon, people: true(epsilon, 1e5 + exact[-1]),
+    )
     options = {"corrections": module is corrections_module}
     found = {tuple(coins_of(monkeypatch, one, **options)) for one in (RECORDS, RECORDS * 2)}
     assert len(found) == 2
 
 
-def rows_of(monkeypatch, coins, some=Sample.some):
+def rows_of(monkeypatch, coins, some=RowSample.draw_subsample):
     """Which rows a sample takes."""
     monkeypatch.setattr(CryptoRandom, "bernoulli", lambda self, share, size: coins[:size])
     codes = np.arange(len(coins))
-    taken = some(Sample({"a": 10 * codes}, codes), Fraction(1, 3), CryptoRandom())
-    np.testing.assert_array_equal(taken.cells["a"], 10 * taken.codes)
-    np.testing.assert_array_equal(codes[taken.rows], taken.codes)
-    return taken.codes.tolist()
+    taken = some(RowSample({"a": 10 * codes}, codes), Fraction(1, 3), CryptoRandom())
+    np.testing.assert_array_equal(taken.cell_indices["a"], 10 * taken.class_codes)
+    np.testing.assert_array_equal(codes[taken.row_indices], taken.class_codes)
+    return taken.class_codes.tolist()
 
 
 def first_rows(sample, share, random):
     """Known bad: as many rows, but always the first ones."""
-    rows = np.arange(np.count_nonzero(random.bernoulli(share, len(sample.codes))))
-    cells = {name: own[rows] for name, own in sample.cells.items()}
-    return Sample(cells, sample.codes[rows], rows)
+    rows = np.arange(np.count_nonzero(random.bernoulli(share, len(sample.class_codes))))
+    cells = {name: own[rows] for name, own in sample.cell_indices.items()}
+    return RowSample(cells, sample.class_codes[rows], rows)
 
 
 def rows_at_hand(coins, kind):
@@ -356,14 +370,16 @@ def rows_at_hand(coins, kind):
     values = np.array(["x", "y", "y", "x", "x"], dtype=object)[np.arange(len(coins)) % 5]
     columns = {"a": np.full(len(coins), 100.0), "b": values}
     sampling = kind(Fraction(1, 3), CryptoRandom())
-    Columns(SCHEMA, columns, codes).tables({"b": Cells.of(SCHEMA, "b")}, sampling)
-    return sampling.codes.tolist(), sampling.cells["b"].tolist()
+    InMemorySource(SCHEMA, columns, codes).count_tables(
+        {"b": Cells.from_schema(SCHEMA, "b")}, sampling
+    )
+    return sampling.class_codes.tolist(), sampling.cell_indices["b"].tolist()
 
 
 class FirstRows(Sampling):
     """Known bad: as many rows, but always the first ones."""
 
-    def passing(self, batches, cells):
+    def sample_while_reading(self, batches, cells):
         """Keep the first rows of every batch."""
 
         def first(coins):
@@ -371,7 +387,7 @@ class FirstRows(Sampling):
 
         for batch in batches:
             with patch.object(source_module.np, "flatnonzero", first):
-                yield from super().passing([batch], cells)
+                yield from super().sample_while_reading([batch], cells)
 
 
 def kept_by_its_coin(monkeypatch, kind):
@@ -391,13 +407,13 @@ def test_twin_as_many_rows_are_kept_at_hand_but_the_first_ones(monkeypatch):
     assert not kept_by_its_coin(monkeypatch, FirstRows)
 
 
-@pytest.mark.parametrize("some", [Sample.some, first_rows])
+@pytest.mark.parametrize("some", [RowSample.draw_subsample, first_rows])
 def test_a_row_is_in_a_sample_by_a_coin_of_its_own(monkeypatch, some):
     """One row more or less leaves the coins of all others, and so their places, as they are."""
     coins = np.arange(12) % 5 > 2
     sound = rows_of(monkeypatch, coins, some) == np.flatnonzero(coins).tolist()
     shorter = rows_of(monkeypatch, coins[:-2], some) == np.flatnonzero(coins[:-2]).tolist()
-    assert sound is shorter is (some is Sample.some)
+    assert sound is shorter is (some is RowSample.draw_subsample)
 
 
 # ---- trims
@@ -406,7 +422,7 @@ def test_a_row_is_in_a_sample_by_a_coin_of_its_own(monkeypatch, some):
 def trims_of(monkeypatch, records, first):
     """How many values were left out, of the mean and of the squares of each class."""
     given = []
-    for name in ("trimmed_mean", "smooth_trimmed_mean"):
+    for name in ("compute_trimmed_mean", "bound_trimmed_mean_sensitivity"):
         true = getattr(sensitivity_module, name)
 
         def noted(k, trim, *rest, true=true):
@@ -422,18 +438,18 @@ def trims_of(monkeypatch, records, first):
 def test_how_many_are_trimmed_follows_from_noisy_counts(monkeypatch, size):
     first = (900, 2000)
     share = Fraction(5.0) * 2 / 4 / 2  # class counts 1, the number 2, the text 1; two releases
-    _, beta = Spender(None, Budget(5.0)).calibrated(share)
-    expected = [trim_for(float(count), beta) for count in first for _ in range(4)]
+    _, beta = SmoothNoiseBudget(None, Budget(5.0)).calibrate_share(share)
+    expected = [compute_trim(float(count), beta) for count in first for _ in range(4)]
     assert 0 < expected[0] < expected[-1]
     assert trims_of(monkeypatch, central.crowd(size), first) == expected
 
 
 def test_twin_as_many_trimmed_as_there_are_people(monkeypatch):
-    true = smooth_module.PAIRS["trimmed"]
+    true = smooth_module.STATISTIC_PAIRS["trimmed"]
 
     def exact(k, levels, betas, count):
         return true(k, levels, betas, float(len(k)))
 
-    monkeypatch.setitem(smooth_module.PAIRS, "trimmed", exact)
+    monkeypatch.setitem(smooth_module.STATISTIC_PAIRS, "trimmed", exact)
     one, two = (trims_of(monkeypatch, central.crowd(size), (900, 2000)) for size in (60, 400))
     assert one != two

@@ -19,9 +19,14 @@ import pytest
 from scipy import stats
 
 from discreet.audit import enumeration
-from discreet.audit.enumeration import Choices, keeps, paths, worst
+from discreet.audit.enumeration import (
+    EnumeratedRandom,
+    find_worst_ratio,
+    is_within_epsilon,
+    iter_paths,
+)
 from discreet.errors import PrivacyError
-from discreet.losses import epsilon_of_channel
+from discreet.losses import compute_channel_epsilon
 from discreet.mechanisms.frequency import (
     DE,
     HR,
@@ -47,10 +52,10 @@ FEW = (2, 3, 5)  # for reports that are 2^size
 
 def is_private(laws: Sequence[Law], epsilon: float) -> bool:
     assert all(sum(law.values()) == 1 for law in laws)
-    return keeps(epsilon, worst(laws).ratio)
+    return is_within_epsilon(epsilon, find_worst_ratio(laws).ratio)
 
 
-class Keys(Choices):
+class Keys(EnumeratedRandom):
     """Also enumerates the sort keys of subset selection, from four values only, so that many tie.
 
     A second draw of keys means that a tie was found; the path ends there.
@@ -62,7 +67,7 @@ class Keys(Choices):
         pass
 
     def raw(self, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        if len(self.taken) > 1:
+        if len(self.branches_taken) > 1:
             raise Keys.TieError
         drawn = [self.uniform_choice(4) for _ in range(count // 4)]
         return self.VALUES[drawn].view(np.uint8)
@@ -70,7 +75,7 @@ class Keys(Choices):
 
 def law(oracle: FrequencyOracle, value: int) -> Law:
     """What leaves the device of someone with this value, by running the sampler on every path."""
-    return enumeration.law(
+    return enumeration.compute_law(
         lambda random: tuple(oracle.encode(oracle.perturb([value], random))[0].tolist())
     )
 
@@ -109,10 +114,12 @@ def test_no_serialised_report_exceeds_epsilon(
     oracle = kind(epsilon, size)
     assert is_private(channel_laws(oracle), epsilon)
     # the closed form is the enumerated loss, and what rounding gave away is nothing
-    assert oracle.epsilon_exact() <= epsilon
-    assert oracle.epsilon_exact() == pytest.approx(epsilon_of_channel(oracle.channel()), abs=1e-12)
+    assert oracle.compute_exact_epsilon() <= epsilon
+    assert oracle.compute_exact_epsilon() == pytest.approx(
+        compute_channel_epsilon(oracle.channel()), abs=1e-12
+    )
     if kind is not THE:
-        assert oracle.epsilon_exact() == pytest.approx(epsilon, abs=1e-12)
+        assert oracle.compute_exact_epsilon() == pytest.approx(epsilon, abs=1e-12)
 
 
 @pytest.mark.parametrize("theta", [0.0, 0.25, 0.5, 0.75, 1.0])
@@ -120,7 +127,9 @@ def test_no_serialised_report_exceeds_epsilon(
 def test_thresholding_is_private_at_every_theta(theta: float, epsilon: float) -> None:
     oracle = THE(epsilon, 3, theta)
     assert is_private(channel_laws(oracle), epsilon)
-    assert oracle.epsilon_exact() == pytest.approx(epsilon_of_channel(oracle.channel()), abs=1e-12)
+    assert oracle.compute_exact_epsilon() == pytest.approx(
+        compute_channel_epsilon(oracle.channel()), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", ORACLES)
@@ -130,7 +139,7 @@ def test_the_closed_form_stays_below_epsilon_at_the_extremes(
     name: str, size: int, epsilon: float
 ) -> None:
     oracle = ORACLES[name](epsilon, size)
-    assert 0 < oracle.epsilon_exact() <= epsilon
+    assert 0 < oracle.compute_exact_epsilon() <= epsilon
     assert oracle.p_exact > oracle.q_exact
 
 
@@ -162,17 +171,17 @@ def test_the_sampler_is_the_channel(kind: type[FrequencyOracle], epsilon: float,
 def test_subsets_chosen_by_keys_are_uniform_whatever_ties(epsilon: float, size: int) -> None:
     """Given whether the truth is in, every set that allows is as likely; ties end a path."""
     oracle = SS(epsilon, size)
-    assert oracle.subset**2 >= size  # this is the way with keys
+    assert oracle.subset_size**2 >= size  # this is the way with keys
     found: dict[bool, Law] = {True: defaultdict(Fraction), False: defaultdict(Fraction)}
 
-    def send(random: Choices) -> None:
+    def send(random: EnumeratedRandom) -> None:
         try:
             sent = oracle.perturb([1], random)
         except Keys.TieError:
             return
-        found[bool(random.taken[0][0])][tuple(sent[0].tolist())] += random.chance
+        found[bool(random.branches_taken[0][0])][tuple(sent[0].tolist())] += random.probability
 
-    assert sum(choices.chance for _, choices in paths(send, Keys)) == 1
+    assert sum(choices.probability for _, choices in iter_paths(send, Keys)) == 1
     for member, sets in found.items():
         allowed = [s for s in oracle.outputs() if (1 in s) == member]
         assert sorted(sets) == allowed
@@ -208,17 +217,17 @@ def test_summed_histograms_lose_at_most_epsilon_on_the_grid(epsilon: float) -> N
     """P(x) ~ exp(-|x|/scale): the log-ratio is rational, and largest outside of 0 .. unit."""
     oracle = SHE(epsilon, 3)
     around = (-200, -1, 0, 1, 31, 63, 64, 65, 200)
-    losses = [oracle.log_ratio((x, y, 5), 0, 1) for x in around for y in around]
+    losses = [oracle.compute_log_ratio((x, y, 5), 0, 1) for x in around for y in around]
     assert max(losses) <= Fraction(epsilon)
     assert max(losses) == -min(losses)
-    assert float(max(losses)) == oracle.epsilon_exact()
-    assert oracle.epsilon_exact() == pytest.approx(epsilon, rel=1e-4)
+    assert float(max(losses)) == oracle.compute_exact_epsilon()
+    assert oracle.compute_exact_epsilon() == pytest.approx(epsilon, rel=1e-4)
 
 
 def test_summed_histograms_add_exactly_the_promised_noise() -> None:
-    class Noise(Choices):
+    class Noise(EnumeratedRandom):
         def discrete_laplace(self, scale: Any, size: int) -> np.ndarray[Any, Any]:
-            assert scale == oracle.scale
+            assert scale == oracle.noise_scale
             return np.arange(size)
 
     oracle = SHE(1.0, 3)
@@ -231,8 +240,8 @@ def test_summed_histograms_add_exactly_the_promised_noise() -> None:
 class FirstReplaced(SS):
     """The truth always replaces the first of an ordered set: sorted, but not uniform."""
 
-    def _few(self, true: Any, member: Any, random: Random) -> Any:
-        sets = random.subsets(self.size - 1, self.subset, true.size)
+    def _draw_small_sets(self, true: Any, member: Any, random: Random) -> Any:
+        sets = random.subsets(self.size - 1, self.subset_size, true.size)
         sets += sets >= true[:, None]
         sets[:, 0] = np.where(member, true, sets[:, 0])
         return np.sort(sets, axis=1)
@@ -258,7 +267,7 @@ class RoundedUp(DE):
 class EpsilonPerBit(SUE):
     """Spends epsilon on every bit; two bits differ between two values."""
 
-    def _thresholds(self) -> tuple[int, int]:
+    def _compute_thresholds(self) -> tuple[int, int]:
         truth = int(ONE * math.exp(self.epsilon) / (math.exp(self.epsilon) + 1))
         return truth, ONE - truth
 
@@ -267,8 +276,8 @@ class KeptNoise(SHE):
     """Noise for one changed number, where two change."""
 
     @property
-    def scale(self) -> Fraction:  # type: ignore[override]
-        return Fraction(self.unit) / Fraction(self.epsilon)
+    def noise_scale(self) -> Fraction:  # type: ignore[override]
+        return Fraction(self.steps_per_unit) / Fraction(self.epsilon)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +299,7 @@ def test_known_bad_twins_are_refused(
 
 
 def test_noise_for_one_number_where_two_change_is_refused() -> None:
-    loss = KeptNoise(1.0, 3).log_ratio((200, -200, 0), 0, 1)
+    loss = KeptNoise(1.0, 3).compute_log_ratio((200, -200, 0), 0, 1)
     assert loss > 1
 
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from discreet.audit import enumeration
-from discreet.audit.enumeration import Choices, keeps, worst
+from discreet.audit.enumeration import EnumeratedRandom, find_worst_ratio, is_within_epsilon
 from discreet.errors import SchemaError
-from discreet.losses import epsilon_of_channel
+from discreet.losses import compute_channel_epsilon
 from discreet.mechanisms.mean import (
     Duchi,
     DuchiMany,
@@ -67,7 +67,9 @@ def some_levels(oracle: MeanOracle) -> list[int]:
 
 def private(epsilon: float, channel: Channel) -> bool:
     assert all(sum(row) == 1 for row in channel)
-    return keeps(epsilon, worst([dict(enumerate(row)) for row in channel]).ratio)
+    return is_within_epsilon(
+        epsilon, find_worst_ratio([dict(enumerate(row)) for row in channel]).ratio
+    )
 
 
 @pytest.mark.slow
@@ -76,8 +78,8 @@ def test_the_worst_ratio_is_at_most_exp_epsilon_and_no_less_than_needed(epsilon:
     for oracle in small_oracles(epsilon):
         channel = oracle.channel(some_levels(oracle))
         assert private(epsilon, channel), oracle
-        exact = epsilon_of_channel(channel)
-        assert exact == pytest.approx(oracle.epsilon_exact(), abs=1e-12), oracle
+        exact = compute_channel_epsilon(channel)
+        assert exact == pytest.approx(oracle.compute_exact_epsilon(), abs=1e-12), oracle
         assert exact == pytest.approx(epsilon, abs=1e-6), oracle
 
 
@@ -88,7 +90,7 @@ def test_default_resolutions_spend_the_whole_epsilon(epsilon: float) -> None:
         for oracle in (Duchi(epsilon), Piecewise(epsilon), Hybrid(epsilon), *(
             kind(epsilon, n) for kind in many
         )):  # fmt: skip
-            assert epsilon - 1e-6 < oracle.epsilon_exact() <= epsilon * (1 + 1e-15), oracle
+            assert epsilon - 1e-6 < oracle.compute_exact_epsilon() <= epsilon * (1 + 1e-15), oracle
 
 
 @pytest.mark.slow
@@ -98,17 +100,21 @@ def test_rounding_never_exceeds_any_epsilon(epsilon: float, resolution: int) -> 
     plus = Fraction(ONE // 2 + resolution * duchi.slope, ONE)
     many = DuchiMany(epsilon, 3, resolution=resolution)
     piecewise = Piecewise(epsilon, resolution=resolution)
-    inside = Fraction(piecewise.inside, ONE)
-    high, low = inside / (2 * piecewise.half + 1), (1 - inside) / (2 * resolution)
-    for ratio in (plus / (1 - plus), Fraction(many.agree, ONE - many.agree), high / low):
+    inside = Fraction(piecewise.inside_threshold, ONE)
+    high, low = inside / (2 * piecewise.half_width + 1), (1 - inside) / (2 * resolution)
+    for ratio in (
+        plus / (1 - plus),
+        Fraction(many.agreement_threshold, ONE - many.agreement_threshold),
+        high / low,
+    ):
         assert ratio > 1
-        assert keeps(min(epsilon, 200.0), ratio)
+        assert is_within_epsilon(min(epsilon, 200.0), ratio)
 
 
 def test_a_split_epsilon_adds_up_to_no_more() -> None:
     for epsilon in np.linspace(5, 60, 301).tolist():
         oracle = PiecewiseMany(epsilon, 20)
-        assert Fraction(oracle.each.epsilon) * oracle.sampled <= Fraction(epsilon)
+        assert Fraction(oracle.scalar_oracle.epsilon) * oracle.sampled_count <= Fraction(epsilon)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -116,7 +122,7 @@ def test_a_split_epsilon_adds_up_to_no_more() -> None:
 def test_laplace_noise_is_as_wide_as_the_largest_change(epsilon: float, size: int) -> None:
     oracle = LaplaceMean(epsilon, size)
     # P(o | a) / P(o | b) <= exp(|a - b| / scale) <= exp(2 R size / scale): triangle inequality
-    loss = 2 * oracle.resolution * oracle.size / oracle.scale
+    loss = 2 * oracle.resolution * oracle.size / oracle.noise_scale
     assert Fraction(epsilon) * (1 - Fraction(1, 10**9)) < loss <= Fraction(epsilon)
 
 
@@ -125,7 +131,7 @@ def test_laplace_noise_is_as_wide_as_the_largest_change(epsilon: float, size: in
 def test_laplace_written_out_with_its_cut_ends(epsilon: float, size: int) -> None:
     channel = LaplaceMean(epsilon, size, resolution=1).channel()
     assert private(epsilon, channel)
-    assert epsilon_of_channel(channel) == pytest.approx(epsilon, abs=1e-6)
+    assert compute_channel_epsilon(channel) == pytest.approx(epsilon, abs=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [20.0, 60.0])
@@ -136,7 +142,7 @@ def test_laplace_with_one_active_number_keeps_its_promise_for_such_vectors_only(
     rows = dict(zip(oracle.inputs(), oracle.channel(), strict=True))
     allowed = [row for levels, row in rows.items() if np.count_nonzero(levels) <= 1]
     assert private(epsilon, allowed)
-    assert epsilon_of_channel(allowed) == pytest.approx(epsilon, abs=1e-6)
+    assert compute_channel_epsilon(allowed) == pytest.approx(epsilon, abs=1e-6)
     # the known-bad twin: a device that also answers for vectors with two numbers in them
     assert not private(epsilon, list(rows.values()))
     with pytest.raises(SchemaError, match="more than 1 numbers"):
@@ -152,7 +158,7 @@ def test_active_numbers_must_be_some_of_them(active: Any) -> None:
 # The channel of the code itself
 
 
-class Every(Choices):
+class Every(EnumeratedRandom):
     """A set has no order, and an oracle must not rely on one."""
 
     def subsets(self, pool: int, take: int, rows: int) -> NDArray[np.int64]:
@@ -161,7 +167,7 @@ class Every(Choices):
 
 def law(oracle: MeanOracle, values: Sequence[float]) -> dict[tuple[int, ...], Fraction]:
     """P(serialised report) for one respondent, by trying every outcome of every draw."""
-    return enumeration.law(
+    return enumeration.compute_law(
         lambda random: tuple(oracle.perturb([values], random)[0].tolist()), Every
     )
 
@@ -208,8 +214,8 @@ def test_between_grid_values_the_law_is_a_mixture_with_the_right_mean() -> None:
 
 def piecewise_with_equal_tails(oracle: Piecewise, levels: Sequence[int]) -> Channel:
     """Listing 5.4: left or right tail with probability 1/2 each; an empty tail is its end point."""
-    M, w = oracle.largest, oracle.half
-    inside = Fraction(oracle.inside, ONE)
+    M, w = oracle.largest, oracle.half_width
+    inside = Fraction(oracle.inside_threshold, ONE)
     rows = []
     for level in levels:
         row = [Fraction(0)] * (2 * M + 1)
@@ -235,7 +241,7 @@ def test_piecewise_with_equal_tails_is_rejected_and_worse_the_finer_the_grid(
         twin = piecewise_with_equal_tails(oracle, levels)
         assert private(epsilon, oracle.channel(levels))
         assert not private(epsilon, twin)
-        real.append(epsilon_of_channel(twin))
+        real.append(compute_channel_epsilon(twin))
     assert real == sorted(real)
     # one point next to the end gets a whole tail: ln(2R) and more, without bound
     assert real[-1] > math.log(2 * 256)
@@ -265,8 +271,8 @@ def test_duchi_with_ties_is_rejected_in_even_dimensions(d: int) -> None:
     two_sided = duchi_with_ties(d, math.e, both=True)
     assert not private(1.0, one_sided)
     assert not private(1.0, two_sided)
-    assert epsilon_of_channel(one_sided) == pytest.approx({2: 2.0986, 4: 1.7885}[d], abs=1e-4)
-    assert epsilon_of_channel(two_sided) == pytest.approx(math.log(1 + math.e))  # 1.3133
+    assert compute_channel_epsilon(one_sided) == pytest.approx({2: 2.0986, 4: 1.7885}[d], abs=1e-4)
+    assert compute_channel_epsilon(two_sided) == pytest.approx(math.log(1 + math.e))  # 1.3133
     ours = DuchiMany(1.0, d, resolution=1)
     assert private(1.0, ours.channel([-1, 1]))
     published = (2 ** (d - 1) + math.comb(d, d // 2) / 2) / math.comb(d - 1, d // 2)
@@ -276,7 +282,7 @@ def test_duchi_with_ties_is_rejected_in_even_dimensions(d: int) -> None:
 
 def test_one_epsilon_for_each_sampled_coordinate_is_rejected() -> None:
     oracle = PiecewiseMany(5.0, 2, resolution=1)
-    row: Any = Piecewise(5.0, resolution=1).row
+    row: Any = Piecewise(5.0, resolution=1).compute_row
     spent_twice = [
         [a * b for a, b in itertools.product(row(i), row(j))] for i, j in oracle.inputs()
     ]

@@ -19,26 +19,32 @@ import pytest
 
 from discreet import Categorical, PrivacyError, Schema, SchemaError
 from discreet.audit import enumeration
-from discreet.audit.enumeration import Choices, worst
+from discreet.audit.enumeration import EnumeratedRandom, find_worst_ratio
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.errors import EstimationError
-from discreet.losses import epsilon_of_channel, exp_above, exp_below, log, total_above
-from discreet.mechanisms.laws import Law
-from discreet.mechanisms.response import MODELS, Related, Response, Unrelated
+from discreet.losses import (
+    compute_channel_epsilon,
+    exp_rounded_down,
+    exp_rounded_up,
+    log_to_nearest,
+    sum_rounded_up,
+)
+from discreet.mechanisms.laws import AnswerLaw
+from discreet.mechanisms.response import RESPONSE_MODELS, Related, Response, Unrelated
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
 Output = tuple[Any, ...]
 Chances = dict[Output, Fraction]
 
 
-def law(send: Callable[[Choices], Output]) -> Chances:
+def law(send: Callable[[EnumeratedRandom], Output]) -> Chances:
     """What leaves a device, by running it on every path."""
-    return enumeration.law(send)
+    return enumeration.compute_law(send)
 
 
 def worst_ratio(laws: Sequence[Chances]) -> Fraction | float:
     """The largest P(output | one person) / P(output | another)."""
-    return worst(laws).ratio
+    return find_worst_ratio(laws).ratio
 
 
 def is_private(laws: Sequence[Chances], epsilon: float) -> bool:
@@ -50,8 +56,8 @@ def is_private(laws: Sequence[Chances], epsilon: float) -> bool:
 
 LAWS = {
     "uniform": (),
-    "skewed": (Law((0,), (1, 3)), Law((1,), (2, 1, 5))),
-    "joint": (Law((1, 0), (1, 2, 3, 4, 5, 6)),),
+    "skewed": (AnswerLaw((0,), (1, 3)), AnswerLaw((1,), (2, 1, 5))),
+    "joint": (AnswerLaw((1, 0), (1, 2, 3, 4, 5, 6)),),
 }
 CHANNELS: list[Response] = [
     *(Unrelated((2,), theta) for theta in ("0.01", "0.5", "0.9", "1/3")),
@@ -66,7 +72,7 @@ def name(channel: Response) -> str:
     return f"{channel.name}-{channel.sizes}-{channel.theta}"
 
 
-def sent_by(channel: Response, truth: Sequence[int]) -> Callable[[Choices], Output]:
+def sent_by(channel: Response, truth: Sequence[int]) -> Callable[[EnumeratedRandom], Output]:
     return lambda random: tuple(channel.perturb([list(truth)], random)[0].tolist())
 
 
@@ -80,65 +86,69 @@ def test_the_sampler_draws_the_stated_channel_exactly(channel):
 @pytest.mark.parametrize("channel", CHANNELS, ids=name)
 def test_the_stated_epsilon_is_what_enumeration_finds(channel):
     laws = [law(sent_by(channel, truth)) for truth in channel.outputs()]
-    ratio, stated = worst_ratio(laws), channel.epsilon_exact()
+    ratio, stated = worst_ratio(laws), channel.compute_exact_epsilon()
     assert is_private(laws, stated)
-    assert stated == epsilon_of_channel(channel.channel())
+    assert stated == compute_channel_epsilon(channel.channel())
     if math.isfinite(stated):
         assert not is_private(laws, stated * 0.999)  # and it is no larger than it must be
-        assert channel.worst_ratio() == ratio  # what large groups use instead of enumeration
+        assert (
+            channel.compute_worst_ratio() == ratio
+        )  # what large groups use instead of enumeration
     else:
-        assert channel.worst_ratio() is None
+        assert channel.compute_worst_ratio() is None
 
 
 def test_the_loss_of_a_group_of_uniform_bits_is_large_and_printed():
     for bits in (1, 3, 5, 15, 40):
         channel = Unrelated((2,) * bits, "0.5")
-        assert channel.epsilon_exact() == pytest.approx(math.log(1 + 2**bits))
+        assert channel.compute_exact_epsilon() == pytest.approx(math.log(1 + 2**bits))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 5.0])
 @pytest.mark.parametrize("laws", LAWS.values(), ids=LAWS)
 def test_theta_by_epsilon_is_the_largest_that_keeps_it(epsilon, laws):
-    channel = Unrelated.of_epsilon(epsilon, (2, 3), laws)
-    assert channel.epsilon_exact() == pytest.approx(epsilon, rel=1e-12)
+    channel = Unrelated.from_epsilon(epsilon, (2, 3), laws)
+    assert channel.compute_exact_epsilon() == pytest.approx(epsilon, rel=1e-12)
     assert is_private([law(sent_by(channel, t)) for t in channel.outputs()], epsilon)
     more = Unrelated((2, 3), channel.theta_exact + Fraction(1, 10**6), laws)
     assert not is_private([law(sent_by(more, t)) for t in more.outputs()], epsilon)
-    assert Related.of_epsilon(epsilon, (2,)).epsilon_exact() == pytest.approx(epsilon, rel=1e-12)
+    assert Related.from_epsilon(epsilon, (2,)).compute_exact_epsilon() == pytest.approx(
+        epsilon, rel=1e-12
+    )
 
 
 def test_warner_on_a_group_has_no_epsilon_and_says_so():
     for theta in ("0.3", "0.7"):
-        assert math.isinf(Related((2, 2), theta).epsilon_exact())
-        assert math.isinf(Related((2,) * 12, theta).epsilon_exact())
+        assert math.isinf(Related((2, 2), theta).compute_exact_epsilon())
+        assert math.isinf(Related((2,) * 12, theta).compute_exact_epsilon())
     with pytest.raises(PrivacyError, match="infinite epsilon"):
-        Related.of_epsilon(1.0, (2, 2))
+        Related.from_epsilon(1.0, (2, 2))
     schema = Schema([Categorical("a", ["n", "y"], optional=False)], "c", ["n", "y"])
-    survey = Questionnaire.of(schema, 0.7, model="related")
+    survey = Questionnaire.from_schema(schema, 0.7, model="related")
     assert math.isinf(survey.guarantee.epsilon)
     assert "complement" in str(survey.guarantee)
     assert "no epsilon" in survey.sentence
 
 
 def test_no_protection_is_no_epsilon():
-    assert math.isinf(Unrelated((2, 3), 1).epsilon_exact())
-    assert math.isinf(Related((2,), 1).epsilon_exact())
-    assert math.isinf(Unrelated((2,), "0.5", (Law((0,), (0, 1)),)).epsilon_exact())
-    assert Unrelated((2,), 0).epsilon_exact() == 0
-    assert Related((2,), "1/2").epsilon_exact() == 0
+    assert math.isinf(Unrelated((2, 3), 1).compute_exact_epsilon())
+    assert math.isinf(Related((2,), 1).compute_exact_epsilon())
+    assert math.isinf(Unrelated((2,), "0.5", (AnswerLaw((0,), (0, 1)),)).compute_exact_epsilon())
+    assert Unrelated((2,), 0).compute_exact_epsilon() == 0
+    assert Related((2,), "1/2").compute_exact_epsilon() == 0
     with pytest.raises(PrivacyError, match="probability zero"):
-        Unrelated.of_epsilon(1.0, (2,), (Law((0,), (0, 1)),))
+        Unrelated.from_epsilon(1.0, (2,), (AnswerLaw((0,), (0, 1)),))
 
 
 def test_errors_say_where_nothing_can_be_estimated():
     table = np.eye(2)
     with pytest.raises(EstimationError, match="theta is 0"):
-        Unrelated((2, 2), 0).unmixed(table, {0: 0, 1: 1})
+        Unrelated((2, 2), 0).invert_channel(table, {0: 0, 1: 1})
     with pytest.raises(EstimationError, match="theta is 1/2"):
-        Related((2, 2), 0.5).unmixed(table, {0: 0, 1: 1})
+        Related((2, 2), 0.5).invert_channel(table, {0: 0, 1: 1})
     with pytest.raises(SchemaError, match="exactly two"):
         Related((2, 3), 0.7)
-    assert set(MODELS) == {"unrelated", "related"}
+    assert set(RESPONSE_MODELS) == {"unrelated", "related"}
 
 
 # ---------------------------------------------------------------- whole sheets, as serialised
@@ -159,10 +169,12 @@ def people() -> Iterator[dict[str, str]]:
         yield dict(zip("abc", answers, strict=True))
 
 
-def sheet_of(survey: Questionnaire, answers: dict[str, str]) -> Callable[[Choices], Output]:
+def sheet_of(
+    survey: Questionnaire, answers: dict[str, str]
+) -> Callable[[EnumeratedRandom], Output]:
     """The text that leaves the device."""
 
-    def send(random: Choices) -> Output:
+    def send(random: EnumeratedRandom) -> Output:
         sheet = Respondent(survey, MemoryStore(), random_state=random).report(answers)
         return (sheet.to_json(),)
 
@@ -214,7 +226,7 @@ def test_a_sheet_that_names_its_coin_is_a_known_bad_twin():
 
         def send(random):
             private = bool(random.bernoulli_words(channel.threshold, 1)[0])
-            drawn = int(channel.draw(1, random)[0, 0])
+            drawn = int(channel.draw_personal(1, random)[0, 0])
             return (private, "ny".index(answers["b"]) if private else drawn)
 
         return send
@@ -230,7 +242,7 @@ def test_drawing_personal_answers_only_when_needed_is_safe_but_one_joint_coin_is
             private = bool(random.bernoulli_words(TWO.channels[1].threshold, 1)[0])
             truth = np.array([["ny".index(answers[n]) for n in "abc"]])
             places = [0, 2, 1]
-            drawn = np.concatenate([c.draw(1, random) for c in TWO.channels], axis=1)
+            drawn = np.concatenate([c.draw_personal(1, random) for c in TWO.channels], axis=1)
             return tuple((truth[:, places] if private else drawn)[0].tolist())
 
         return send
@@ -248,7 +260,7 @@ def hit(answers: Sequence[int]) -> bool:
     return int(answers[0] and answers[1]) == answers[2]
 
 
-ONE_GROUP = Questionnaire.of(SCHEMA, 0.5)
+ONE_GROUP = Questionnaire.from_schema(SCHEMA, 0.5)
 
 
 def test_the_sheet_alone_lets_us_test_within_epsilon():
@@ -269,7 +281,7 @@ def test_the_published_way_to_test_is_a_known_bad_twin():
 
         def send(random):
             private = bool(random.bernoulli_words(channel.threshold, 1)[0])
-            personal = channel.draw(1, random)[0].tolist()
+            personal = channel.draw_personal(1, random)[0].tolist()
             return (*(truth if private else personal), hit(personal))
 
         return send
@@ -281,7 +293,7 @@ def test_the_published_way_to_test_is_a_known_bad_twin():
 
 def test_own_personal_answers_have_no_epsilon_against_who_knows_them():
     """001's 6.3 claims the contrary: given the personal answer, a mismatch is proof."""
-    own = Questionnaire.of(SCHEMA, 0.5)
+    own = Questionnaire.from_schema(SCHEMA, 0.5)
     own = Questionnaire(SCHEMA, own.groups, personal="own")
     known = {"a": "n", "b": "n", "c": "n"}
 
@@ -314,13 +326,13 @@ def test_a_stated_loss_is_never_below_the_true_one_and_one_step_less_is(theta):
     below = 0
     for size in range(2, 40):
         channel = Unrelated((size,), theta)
-        ratio, stated = channel.worst_ratio(), channel.epsilon_exact()
-        assert exp_below(Fraction(stated)) >= ratio
-        assert exp_above(Fraction(math.nextafter(stated, 0.0))) < ratio
-        below += exp_above(Fraction(log(ratio))) < ratio
+        ratio, stated = channel.compute_worst_ratio(), channel.compute_exact_epsilon()
+        assert exp_rounded_down(Fraction(stated)) >= ratio
+        assert exp_rounded_up(Fraction(math.nextafter(stated, 0.0))) < ratio
+        below += exp_rounded_up(Fraction(log_to_nearest(ratio))) < ratio
     assert below > 5
     several = [0.1, 0.2, 0.7, 1e-9]
-    assert Fraction(total_above(several)) >= sum(map(Fraction, several))
+    assert Fraction(sum_rounded_up(several)) >= sum(map(Fraction, several))
     assert any(  # the twin: floats added one after the other
         Fraction(sum(one)) < sum(map(Fraction, one))
         for one in ([0.1 * k, 0.3, 0.7 * k] for k in range(1, 20))

@@ -14,11 +14,15 @@ import pytest
 
 from discreet import Categorical, Schema
 from discreet.central import corrections as corrections_module
-from discreet.central.budget import Noise
-from discreet.central.choice import Sample, right
-from discreet.central.corrections import Making, likeliness, residuals
+from discreet.central.budget import IntegerNoise
+from discreet.central.choice import RowSample, count_correct
+from discreet.central.corrections import (
+    CorrectionState,
+    compute_residuals,
+    compute_truncated_log_likelihood,
+)
 from discreet.encoding import Cells
-from discreet.estimation.corrections import Additive
+from discreet.estimation.corrections import AdditiveModel
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import SeededRandom
 from discreet.scoring import Scoring
@@ -76,29 +80,32 @@ def is_local(function, classes, every=1):
 
 def counted(scores, codes):
     """Residuals and curvature of every row."""
-    left, curved = residuals(scores, codes)
+    left, curved = compute_residuals(scores, codes)
     return np.ascontiguousarray(np.column_stack([left, curved]))
 
 
 def unrounded(scores, codes):
     """As they are before they are rounded: what differs in the last bit rarely survives that."""
-    unit = corrections_module.UNIT
-    corrections_module.UNIT = 2**60
+    unit = corrections_module.RESIDUAL_STEPS
+    corrections_module.RESIDUAL_STEPS = 2**60
     try:
         return counted(scores, codes)
     finally:
-        corrections_module.UNIT = unit
+        corrections_module.RESIDUAL_STEPS = unit
 
 
 def likely(scores, codes):
     """What every row adds to the quality of a start: of a sum of whole numbers."""
-    unit = corrections_module.UNIT
-    corrections_module.UNIT = 2**40  # what differs in the last bits may show
+    unit = corrections_module.RESIDUAL_STEPS
+    corrections_module.RESIDUAL_STEPS = 2**40  # what differs in the last bits may show
     try:
-        whole = likeliness(scores, codes)
-        alone = [likeliness(scores[i : i + 1], codes[i : i + 1]) for i in range(len(codes))]
+        whole = compute_truncated_log_likelihood(scores, codes)
+        alone = [
+            compute_truncated_log_likelihood(scores[i : i + 1], codes[i : i + 1])
+            for i in range(len(codes))
+        ]
     finally:
-        corrections_module.UNIT = unit
+        corrections_module.RESIDUAL_STEPS = unit
     assert whole == sum(alone)
     return np.array(alone)
 
@@ -140,31 +147,35 @@ def trained(classes, seed=2):
     )
     tables = {
         name: Table(
-            Cells.of(schema, name), rng.integers(5, 900, (classes, 6)), np.ones((classes, 6))
+            Cells.from_schema(schema, name),
+            rng.integers(5, 900, (classes, 6)),
+            np.ones((classes, 6)),
         )
         for name in schema.names
     }
     totals = tables["a"].counts.sum(axis=1)
     statistics = Statistics(schema, totals, np.ones(classes), tables, scoring=Scoring("log-ratios"))
     cells = {name: rng.integers(0, 6, ROWS).astype(np.int16) for name in schema.names}
-    return LogRatios(statistics), Sample(cells, rng.integers(0, classes, ROWS))
+    return LogRatios(statistics), RowSample(cells, rng.integers(0, classes, ROWS))
 
 
 def part_of(sample, rows):
-    return Sample({name: own[rows] for name, own in sample.cells.items()}, sample.codes[rows])
+    return RowSample(
+        {name: own[rows] for name, own in sample.cell_indices.items()}, sample.class_codes[rows]
+    )
 
 
 def scores_after_corrections(ratios, sample):
     """Scores at first, and after a feature and a pair were corrected by given amounts."""
-    model = ratios.model(ratios.statistics.scoring)
-    making = Making(sample, ratios, model, sample.scores(model))
-    first = making.scores.copy()
+    model = ratios.build_model(ratios.statistics.scoring)
+    making = CorrectionState(sample, ratios, model, sample.score_rows(model))
+    first = making.row_scores.copy()
     for groups in ({"a": (0, 1, 2, 3, 4, -1)}, {"a": (0, 0, 1, 1, 2, 2), "b": (0, 1, 0, 1, 0, 1)}):
-        making.take(groups, Given(groups), SeededRandom(0))
-    return np.concatenate([first, making.scores], axis=1)
+        making.add_correction(groups, Given(groups), SeededRandom(0))
+    return np.concatenate([first, making.row_scores], axis=1)
 
 
-class Given(Noise):
+class Given(IntegerNoise):
     """Releases numbers that were fixed beforehand, whatever it is given."""
 
     def __init__(self, groups):
@@ -180,12 +191,13 @@ def test_scores_of_a_row_are_the_same_bits_among_any_others(classes):
     """At the start, and after corrections that were released are applied."""
     ratios, sample = trained(classes)
     expected = scores_after_corrections(ratios, sample)
-    assert isinstance(ratios.model(ratios.statistics.scoring), Additive)
+    assert isinstance(ratios.build_model(ratios.statistics.scoring), AdditiveModel)
     assert not np.array_equal(expected[:, :classes], expected[:, classes:])
     for rows in map(np.asarray, selections()):
         part = part_of(sample, rows)
         found = scores_after_corrections(ratios, part)
         assert found.tobytes() == expected[rows].tobytes()
-        assert right(found[:, classes:], part.codes) == sum(
-            right(found[i : i + 1, classes:], part.codes[i : i + 1]) for i in range(len(rows))
+        assert count_correct(found[:, classes:], part.class_codes) == sum(
+            count_correct(found[i : i + 1, classes:], part.class_codes[i : i + 1])
+            for i in range(len(rows))
         )

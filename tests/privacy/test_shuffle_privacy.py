@@ -15,10 +15,16 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, LocalNB, PrivacyError, Schema, SurveyNB
-from discreet.local import Choices, make_plan
+from discreet.local import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE, HR, OLH, OUE, SHE, SS, SUE, THE
 from discreet.shuffled_sheets import SheetBlanket
-from discreet.shuffling import Blanket, Shuffle, amplified, delta_of, is_kept
+from discreet.shuffling import (
+    Blanket,
+    Shuffle,
+    compute_amplified_epsilon,
+    compute_shuffled_delta,
+    is_epsilon_kept,
+)
 from discreet.survey import Group, PersonalLaw, Questionnaire
 
 SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
@@ -68,21 +74,22 @@ CASES = [
 def test_the_stated_delta_covers_the_exact_one(oracle, n, part):
     epsilon, channel = part * oracle.epsilon, oracle.channel()
     exact = exact_delta(channel, n, epsilon)
-    for blanket in (oracle.blanket(), Blanket.of_epsilon(oracle.epsilon)):
-        stated = delta_of(blanket, n, epsilon)
+    for blanket in (oracle.blanket(), Blanket.from_epsilon(oracle.epsilon)):
+        stated = compute_shuffled_delta(blanket, n, epsilon)
         assert 0 < exact <= stated
     if oracle.name == "de":
-        assert delta_of(oracle.blanket(), n, epsilon) < 10 * exact  # and is not idle
+        assert compute_shuffled_delta(oracle.blanket(), n, epsilon) < 10 * exact  # and is not idle
 
 
 @pytest.mark.parametrize("oracle", [DE(1.0, 3), DE(2.0, 3)])
 def test_a_blanket_that_is_too_wide_is_noticed(oracle):
     blanket, channel = oracle.blanket(), oracle.channel()
-    masses = {name: 1.5 * getattr(blanket, name) for name in ("one", "both", "neither")}
+    names = ("single_mass", "both_mass", "neither_mass")
+    masses = {name: 1.5 * getattr(blanket, name) for name in names}
     epsilon = oracle.epsilon / 2
     exact = exact_delta(channel, 40, epsilon)
-    assert delta_of(replace(blanket, **masses), 40, epsilon) < exact
-    assert delta_of(blanket, 40, epsilon) >= exact
+    assert compute_shuffled_delta(replace(blanket, **masses), 40, epsilon) < exact
+    assert compute_shuffled_delta(blanket, 40, epsilon) >= exact
 
 
 def test_blankets_are_parts_of_every_row_of_the_channel():
@@ -90,9 +97,9 @@ def test_blankets_are_parts_of_every_row_of_the_channel():
         blanket, rows = oracle.blanket(), oracle.channel()
         low = [min(column) for column in zip(*rows, strict=True)]
         alone = sum(m for m, a, b in zip(low, rows[0], rows[1], strict=True) if a > b)
-        assert float(alone) == pytest.approx(blanket.one, rel=1e-9)
-        assert blanket.ratio == pytest.approx(math.exp(oracle.epsilon_exact()), rel=1e-9)
-        total = 2 * blanket.one + blanket.both + blanket.neither
+        assert float(alone) == pytest.approx(blanket.single_mass, rel=1e-9)
+        assert blanket.ratio == pytest.approx(math.exp(oracle.compute_exact_epsilon()), rel=1e-9)
+        total = 2 * blanket.single_mass + blanket.both_mass + blanket.neither_mass
         assert total <= float(sum(low)) * (1 + 1e-9)
 
 
@@ -103,38 +110,46 @@ def test_each_mass_of_a_blanket_is_that_of_the_channel():
     columns = [(min(column), *column[:2]) for column in zip(*rows, strict=True)]
     both = sum(low for low, x, y in columns if x == y > low)
     neither = sum(low for low, x, y in columns if x == y == low)
-    assert float(both) == pytest.approx(blanket.both, rel=1e-9) != 0
-    assert float(neither) == pytest.approx(blanket.neither, rel=1e-9)
+    assert float(both) == pytest.approx(blanket.both_mass, rel=1e-9) != 0
+    assert float(neither) == pytest.approx(blanket.neither_mass, rel=1e-9)
 
 
 def test_questions_of_different_ratios_hide_as_the_one_that_reveals_most():
     """Twin: the smaller of both ratios states less than the exact delta."""
     oracles = [(0.5, DE(0.5, 2)), (0.5, DE(2.0, 2))]
-    blanket = Blanket.mixed([(share, oracle.blanket()) for share, oracle in oracles])
-    assert blanket == Blanket.of_epsilon(math.log(max(o.blanket().ratio for _, o in oracles)))
+    blanket = Blanket.from_mixture([(share, oracle.blanket()) for share, oracle in oracles])
+    assert blanket == Blanket.from_epsilon(math.log(max(o.blanket().ratio for _, o in oracles)))
     rows = [[share * float(p) for share, o in oracles for p in o.channel()[x]] for x in (0, 1)]
     exact = exact_delta(rows, 16, 1.0)
-    assert delta_of(Blanket.of_epsilon(0.5), 16, 1.0) < exact <= delta_of(blanket, 16, 1.0)
+    assert (
+        compute_shuffled_delta(Blanket.from_epsilon(0.5), 16, 1.0)
+        < exact
+        <= compute_shuffled_delta(blanket, 16, 1.0)
+    )
 
 
 @pytest.mark.parametrize(("oracle", "n"), [(DE(0.5, 4), 20), (OUE(0.5, 2), 20)])
 def test_the_smaller_of_both_bounds_decides(oracle, n):
     """What is computed of the blanket may lie above the bound that knows epsilon only."""
     epsilon, blanket = 0.9 * oracle.epsilon, oracle.blanket()
-    clones = delta_of(Blanket.of_epsilon(math.log(blanket.ratio)), n, epsilon)
-    assert exact_delta(oracle.channel(), n, epsilon) <= clones < delta_of(blanket, n, epsilon)
-    assert is_kept(blanket, n, epsilon, clones)
-    assert not is_kept(blanket, n, epsilon, clones * (1 - 1e-9))
-    assert Shuffle(epsilon, clones, n).kept(blanket)
+    clones = compute_shuffled_delta(Blanket.from_epsilon(math.log(blanket.ratio)), n, epsilon)
+    assert (
+        exact_delta(oracle.channel(), n, epsilon)
+        <= clones
+        < compute_shuffled_delta(blanket, n, epsilon)
+    )
+    assert is_epsilon_kept(blanket, n, epsilon, clones)
+    assert not is_epsilon_kept(blanket, n, epsilon, clones * (1 - 1e-9))
+    assert Shuffle(epsilon, clones, n).is_kept_by(blanket)
     sharp = DE(2.0, 3)  # and the other way round
-    known = delta_of(sharp.blanket(), 40, 1.0)
-    assert is_kept(sharp.blanket(), 40, 1.0, known)
-    assert known < delta_of(Blanket.of_epsilon(2.0), 40, 1.0)
+    known = compute_shuffled_delta(sharp.blanket(), 40, 1.0)
+    assert is_epsilon_kept(sharp.blanket(), 40, 1.0, known)
+    assert known < compute_shuffled_delta(Blanket.from_epsilon(2.0), 40, 1.0)
 
 
 def test_what_is_not_known_of_a_law_is_not_used():
     for oracle in (SHE(1.0, 3), OLH(1.0, 3)):
-        assert oracle.blanket() == Blanket.of_epsilon(1.0)
+        assert oracle.blanket() == Blanket.from_epsilon(1.0)
 
 
 def plan_channel(plan):
@@ -153,7 +168,7 @@ def plan_channel(plan):
 
 
 def few_plan(n, epsilon=0.5, delta=0.05):
-    return make_plan(SCHEMA, epsilon, n, Choices(kind="paper", oracle="de", shuffled=delta))
+    return make_plan(SCHEMA, epsilon, n, PlanOptions(kind="paper", oracle="de", shuffled=delta))
 
 
 @pytest.mark.slow
@@ -185,7 +200,7 @@ def exact_delta_of_plan(plan, n, epsilon, sent=1):
 
 def test_a_plan_that_reveals_more_than_its_shuffle_hides_is_refused():
     plan = few_plan(40)
-    assert delta_of(plan.blanket, 40, plan.shuffled.epsilon) <= plan.shuffled.delta
+    assert compute_shuffled_delta(plan.blanket, 40, plan.shuffled.epsilon) <= plan.shuffled.delta
     for promise in (
         replace(plan.shuffled, epsilon=0.9 * plan.shuffled.epsilon),
         replace(plan.shuffled, delta=plan.shuffled.delta / 10),
@@ -201,12 +216,12 @@ def test_two_reports_of_one_person_are_noticed():
     twice = exact_delta_of_plan(plan, 7, plan.shuffled.epsilon, sent=2)  # 14 reports of 7 people
     assert twice > plan.shuffled.delta
     with pytest.raises(PrivacyError, match="hides one of each"):
-        make_plan(SCHEMA, 1.0, 1000, Choices(reports=2, shuffled=1e-6))
+        make_plan(SCHEMA, 1.0, 1000, PlanOptions(reports=2, shuffled=1e-6))
 
 
 def test_people_hide_only_among_those_with_the_same_question():
     with pytest.raises(PrivacyError, match="draw their question"):
-        make_plan(SCHEMA, 1.0, 1000, Choices(assignment="groups", shuffled=1e-6))
+        make_plan(SCHEMA, 1.0, 1000, PlanOptions(assignment="groups", shuffled=1e-6))
 
 
 @pytest.mark.parametrize("people", [1_000, 10_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
@@ -215,7 +230,7 @@ def test_binary_reports_of_many_people(people):
     from scipy.stats import binom
 
     shuffle = Shuffle(1.0, 1e-8, people)
-    local = shuffle.best(lambda one: (one, DE(one, 2).blanket()))
+    local = shuffle.find_largest_local(lambda one: (one, DE(one, 2).blanket()))
     q = 1 / (math.exp(local) + 1)
     rest = binom.pmf(np.arange(people), people - 1, q)
     one, two = (np.convolve(rest, [1 - share, share]) for share in (q, 1 - q))
@@ -232,19 +247,19 @@ def test_the_page_about_the_maths_states_what_the_code_gives():
     """At 1,000 people, where two bounds are close; the others are 10 and more times as slow."""
     page = (Path(__file__).parents[2] / "docs" / "maths.md").read_text("utf-8")
     shuffle = Shuffle(1.0, 1e-8, 1_000)
-    local = shuffle.best(lambda epsilon: (epsilon, DE(epsilon, 16).blanket()))
+    local = shuffle.find_largest_local(lambda epsilon: (epsilon, DE(epsilon, 16).blanket()))
     assert f"with DE over 16 cells: {local:.3f} for 1,000 people" in page
-    assert not shuffle.kept(DE(local + 0.01, 16).blanket())
+    assert not shuffle.is_kept_by(DE(local + 0.01, 16).blanket())
 
 
 def test_fewer_people_and_larger_epsilons_gain_less():
-    assert amplified(1.0, 100, 1e-6) > amplified(1.0, 10_000, 1e-6)
-    assert amplified(8.0, 10, 1e-6) == pytest.approx(8.0, rel=1e-3)
-    assert amplified(25.0, 10**6, 1e-6) == 25.0
-    assert delta_of(Blanket.of_epsilon(1.0), 100, 1.0) == 0.0
+    assert compute_amplified_epsilon(1.0, 100, 1e-6) > compute_amplified_epsilon(1.0, 10_000, 1e-6)
+    assert compute_amplified_epsilon(8.0, 10, 1e-6) == pytest.approx(8.0, rel=1e-3)
+    assert compute_amplified_epsilon(25.0, 10**6, 1e-6) == 25.0
+    assert compute_shuffled_delta(Blanket.from_epsilon(1.0), 100, 1.0) == 0.0
     for wrong in ((0, 100, 0.1), (1.0, 0, 0.1), (1.0, 100, 0.0), (1.0, 100, 1.0)):
         with pytest.raises(PrivacyError):
-            amplified(*wrong)
+            compute_amplified_epsilon(*wrong)
 
 
 @pytest.mark.parametrize("blanket", [
@@ -257,7 +272,8 @@ def test_the_mean_positive_part_is_bounded_closely(blanket, epsilon, monkeypatch
 
     n, e, r = 14, math.exp(epsilon), blanket.ratio
     terms = (r - e, 1 - e * r, 1 - e, r * (1 - e))
-    masses = (blanket.one, blanket.one, blanket.neither, blanket.both)
+    single, both = blanket.single_mass, blanket.both_mass
+    masses = (single, single, blanket.neither_mass, both)
     exact = 0.0
     for counts in itertools.product(range(n + 1), repeat=4):
         left = n - sum(counts)
@@ -266,11 +282,11 @@ def test_the_mean_positive_part_is_bounded_closely(blanket, epsilon, monkeypatch
             chance = ways * (1 - sum(masses)) ** left
             chance *= math.prod(m**k for m, k in zip(masses, counts, strict=True))
             exact += chance * max(sum(t * k for t, k in zip(terms, counts, strict=True)), 0.0)
-    assert exact / n <= delta_of(blanket, n, epsilon)
-    monkeypatch.setattr(shuffling, "BLOCK", 1)
-    monkeypatch.setattr(shuffling, "BANDS", 400)
-    if not blanket.both:
-        assert exact / n <= delta_of(blanket, n, epsilon) < 1.5 * exact / n
+    assert exact / n <= compute_shuffled_delta(blanket, n, epsilon)
+    monkeypatch.setattr(shuffling, "TERMS_PER_BLOCK", 1)
+    monkeypatch.setattr(shuffling, "QUANTILE_BANDS", 400)
+    if not both:
+        assert exact / n <= compute_shuffled_delta(blanket, n, epsilon) < 1.5 * exact / n
 
 
 def test_sums_over_stretches_stay_above_those_one_by_one(monkeypatch):
@@ -278,9 +294,9 @@ def test_sums_over_stretches_stay_above_those_one_by_one(monkeypatch):
     from discreet import shuffling
 
     blanket = Blanket(math.e, 0.1, 0.05, 0.5)
-    fine = delta_of(blanket, 5000, 0.1)
-    monkeypatch.setattr(shuffling, "TERMS", 60)
-    coarse = delta_of(blanket, 5000, 0.1)
+    fine = compute_shuffled_delta(blanket, 5000, 0.1)
+    monkeypatch.setattr(shuffling, "MAX_TERMS", 60)
+    coarse = compute_shuffled_delta(blanket, 5000, 0.1)
     assert fine <= coarse < 3 * fine
 
 
@@ -301,8 +317,8 @@ def test_sheets_hide_in_the_law_of_made_up_answers():
         exact = exact_delta([[*row[:2], row[2] + row[3]] for row in channel[:2]], 30, epsilon)
         assert (
             exact
-            <= delta_of(blanket, 30, epsilon)
-            <= delta_of(Blanket.of_epsilon(made.guarantee.epsilon), 30, epsilon)
+            <= compute_shuffled_delta(blanket, 30, epsilon)
+            <= compute_shuffled_delta(Blanket.from_epsilon(made.guarantee.epsilon), 30, epsilon)
         )
 
 
@@ -364,8 +380,13 @@ def test_uneven_sheets_and_several_groups_have_their_own_blanket(name, part):
     assert math.log(blanket.ratio) == pytest.approx(made.guarantee.epsilon, rel=1e-5)
     epsilon = part * made.guarantee.epsilon
     exact = exact_delta_of_pairs(channel, n, epsilon)
-    stated = delta_of(blanket, n, epsilon)
-    assert 0 < exact <= stated < delta_of(Blanket.of_epsilon(made.guarantee.epsilon), n, epsilon)
+    stated = compute_shuffled_delta(blanket, n, epsilon)
+    assert (
+        0
+        < exact
+        <= stated
+        < compute_shuffled_delta(Blanket.from_epsilon(made.guarantee.epsilon), n, epsilon)
+    )
 
 
 def test_made_up_answers_that_are_not_even_hide_less():
@@ -375,7 +396,11 @@ def test_made_up_answers_that_are_not_even_hide_less():
     even = Blanket(blanket_ratio := 1 + 1 / (1 / 4), sent / cells, 0.0, sent * (1 - 2 / cells))
     epsilon = 0.5 * math.log(blanket_ratio)
     exact = exact_delta_of_pairs(sheet_channel(made), n, epsilon)
-    assert delta_of(even, n, epsilon) < exact <= delta_of(made.blanket, n, epsilon)
+    assert (
+        compute_shuffled_delta(even, n, epsilon)
+        < exact
+        <= compute_shuffled_delta(made.blanket, n, epsilon)
+    )
 
 
 def test_of_two_ways_to_the_same_blanket_neither_is_below_the_exact_delta():
@@ -383,43 +408,43 @@ def test_of_two_ways_to_the_same_blanket_neither_is_below_the_exact_delta():
     channel = DE(math.log(5), 4).channel()  # theta 1/2 over four combinations
     for epsilon in (0.3, 0.8):
         exact = exact_delta(channel, 14, epsilon)
-        convolved = SheetBlanket(((0.5, 0.25, 0.25),)).delta(14, epsilon)
-        summed = delta_of(Blanket(5.0, 0.125, 0.0, 0.25), 14, epsilon)
+        convolved = SheetBlanket(((0.5, 0.25, 0.25),)).compute_delta(14, epsilon)
+        summed = compute_shuffled_delta(Blanket(5.0, 0.125, 0.0, 0.25), 14, epsilon)
         assert exact <= convolved * (1 + 1e-9)
         assert convolved < 1.01 * summed
-        assert SheetBlanket(((1 / 3, 0.25, 0.25),)).delta(14, epsilon) < exact
+        assert SheetBlanket(((1 / 3, 0.25, 0.25),)).compute_delta(14, epsilon) < exact
 
 
 def test_many_uneven_groups_are_bounded_at_once():
     """With more than 27 pairs one bound stands for all, and lies above each of them."""
     four = SheetBlanket(((0.3, 0.2, 0.3),) * 4)
     alike = SheetBlanket(((0.3, 0.2, 0.2),) * 4)
-    assert len(four._pairs()) == 1
-    assert four.delta(50, 0.5) == alike.delta(50, 0.5)
+    assert len(four._list_pairs()) == 1
+    assert four.compute_delta(50, 0.5) == alike.compute_delta(50, 0.5)
     three, above = (SheetBlanket(((0.3, 0.2, second),) * 3) for second in (0.3, 0.2))
-    assert len(three._pairs()) == 26  # not the pair of two alike
-    assert three.delta(50, 0.5) <= above.delta(50, 0.5)
+    assert len(three._list_pairs()) == 26  # not the pair of two alike
+    assert three.compute_delta(50, 0.5) <= above.compute_delta(50, 0.5)
 
 
 def test_groups_that_are_alike_are_not_multiplied_out():
     """Twenty groups of two answers have 231 different terms, not three to the twentieth."""
     alike, other = (0.1, 0.5, 0.5), (0.3, 0.2, 0.4)
     few = SheetBlanket((alike, other, alike))
-    for pair in few._pairs():
+    for pair in few._list_pairs():
         hidden = 0.9 * 0.7 * 0.9
         whole = [(1 - hidden, 0.0)]
         for cells in itertools.product(*pair):
             chance, own, others = (math.prod(column) for column in zip(*cells, strict=True))
             whole.append((hidden * chance, own - math.exp(0.2) * others))
-        values, chances = few._term(pair, 0.2)
+        values, chances = few._compute_term_law(pair, 0.2)
         assert len(values) < len(whole)
         assert chances.sum() == pytest.approx(1)
         for tilt in (0.1, 1.0, 2.5):  # equal transforms: the same law
             transform = sum(chance * math.exp(tilt * value) for chance, value in whole)
             assert chances @ np.exp(tilt * values) == pytest.approx(transform, rel=1e-12)
     ten, mixed = SheetBlanket((alike,) * 10), SheetBlanket((alike, (0.3, 0.2, 0.2)) * 4)
-    assert len(ten._term(ten._pairs()[0], 0.2)[0]) == 1 + 66
-    assert len(mixed._term(mixed._pairs()[0], 0.2)[0]) == 1 + 15 * 15
+    assert len(ten._compute_term_law(ten._list_pairs()[0], 0.2)[0]) == 1 + 66
+    assert len(mixed._compute_term_law(mixed._list_pairs()[0], 0.2)[0]) == 1 + 15 * 15
     schema = Schema(
         [Categorical(f"q{k}", ["x", "y"], optional=False) for k in range(19)], "c", ["no", "yes"]
     )
@@ -430,10 +455,10 @@ def test_groups_that_are_alike_are_not_multiplied_out():
 
 def test_too_many_groups_that_differ_have_the_bound_that_knows_epsilon_only():
     blanket = SheetBlanket(tuple((0.1 + k / 100, 0.2, 0.2) for k in range(11)))
-    assert blanket.delta(5_000, 1.0) == 1.0
-    clones = delta_of(Blanket.of_epsilon(math.log(blanket.ratio)), 5_000, 1.0)
-    assert is_kept(blanket, 5_000, 1.0, clones)
-    assert not is_kept(blanket, 5_000, 1.0, clones * (1 - 1e-9))
+    assert blanket.compute_delta(5_000, 1.0) == 1.0
+    clones = compute_shuffled_delta(Blanket.from_epsilon(math.log(blanket.ratio)), 5_000, 1.0)
+    assert is_epsilon_kept(blanket, 5_000, 1.0, clones)
+    assert not is_epsilon_kept(blanket, 5_000, 1.0, clones * (1 - 1e-9))
 
 
 @pytest.mark.slow
@@ -443,9 +468,9 @@ def test_a_sheet_may_reveal_what_the_shuffle_allows():
     again = Questionnaire.from_json(made.to_json())
     assert again.digest == made.digest
     assert made.guarantee.epsilon == 1.0
-    assert made.guarantee.alone > 3
-    assert made.promised(4_999).epsilon == made.guarantee.alone
-    assert made.promised(4_999).delta == 0
+    assert made.guarantee.unshuffled_epsilon > 3
+    assert made.make_guarantee(4_999).epsilon == made.guarantee.unshuffled_epsilon
+    assert made.make_guarantee(4_999).delta == 0
     with pytest.raises(PrivacyError, match="not 1; let each reveal less"):
         survey(shuffle, theta=0.99)
     with pytest.raises(PrivacyError, match="nothing says how the sheets are shuffled"):
@@ -469,7 +494,7 @@ def test_estimators_state_both_promises():
     assert local.guarantee_.unshuffled == local.plan_.epsilon > 3
     asked = SurveyNB(0.5, shuffled=True, delta=1e-6, schema=SCHEMA, random_state=0).fit(X, y)
     assert asked.guarantee_.epsilon < asked.guarantee_.unshuffled == pytest.approx(math.log(5))
-    assert "learns which report is whose" in str(asked.guarantee_)
+    assert "learn which report is whose" in str(asked.guarantee_)
 
 
 @pytest.mark.parametrize("people", [-5, 0, 1, 10**9 + 1, True, 10.0, math.nan])

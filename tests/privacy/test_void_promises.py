@@ -17,16 +17,16 @@ import pytest
 from discreet import CentralNB, FederatedNB, LocalNB, SurveyNB
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.collection.tally import Tally
-from discreet.documents import canonical, digest_of, parse
+from discreet.documents import compute_digest, encode_canonical, parse_document
 from discreet.estimation import estimate
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.counters import wanted_of
-from discreet.federated.simulation import Terms, simulate_horizontal, simulate_vertical
+from discreet.federated.counters import make_feature_requests
+from discreet.federated.simulation import RoundTerms, simulate_horizontal, simulate_vertical
 from discreet.local import inversion as local_inversion
 from discreet.local.planning import make_plan
 from discreet.model import NaiveBayesModel
-from discreet.privacy import INFERRED, Guarantee
+from discreet.privacy import INFERRED_REASON, Guarantee
 from discreet.randomness import as_random
 from discreet.schema import Categorical, Schema
 from discreet.statistics import Statistics
@@ -70,25 +70,25 @@ def of_reports(public: Schema, seed: int | None) -> list[Guarantee]:
         )
         tally.add(device.report({"colour": colour, "sick": sick}).to_json())
     read = Tally.from_json(tally.to_json())
-    statistics = local_inversion.statistics_of(read)
-    both = local_inversion.statistics_of(tally + read.__class__(plan))
-    given = local_inversion.statistics_of(read, plan.guarantee)
+    statistics = local_inversion.estimate_statistics(read)
+    both = local_inversion.estimate_statistics(tally + read.__class__(plan))
+    given = local_inversion.estimate_statistics(read, plan.guarantee)
     return [device.guarantee, *(s.guarantee for s in (statistics, both, given))]
 
 
 def of_sheets(public: Schema, seed: int | None) -> list[Guarantee]:
-    survey = Questionnaire.of(public, 0.5)
+    survey = Questionnaire.from_schema(public, 0.5)
     tally = Tally(survey)
     for number, (colour, sick) in enumerate(ROWS):
         random_state = None if seed is None else seed + number
         respondent = Respondent(survey, MemoryStore(), random_state=random_state)
         tally.add(respondent.report({"colour": colour, "sick": sick}).to_json())
-    statistics = survey_inversion.statistics_of(Tally.from_json(tally.to_json()))
+    statistics = survey_inversion.estimate_statistics(Tally.from_json(tally.to_json()))
     return [respondent.guarantee, statistics.guarantee, estimate(statistics).guarantee]
 
 
 def of_rounds(vertical: bool, public: Schema, seed: int | None) -> list[Guarantee]:
-    terms, random = Terms(public, wanted_of(public, 4, []), 1.0), as_random(seed)
+    terms, random = RoundTerms(public, make_feature_requests(public, 4, []), 1.0), as_random(seed)
     if vertical:
         release, _ = simulate_vertical(terms, COLUMNS, CODES, random)
     else:
@@ -116,9 +116,9 @@ WAYS: dict[str, Callable[[Schema, int | None], list[Guarantee]]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_to_a_promise_is_voided_by_an_inferred_schema_and_by_a_seed(way: str) -> None:
     walk = WAYS[way]
-    assert all(one.private for one in walk(schema(False), None))
+    assert all(one.is_private for one in walk(schema(False), None))
     inferred = walk(schema(True), None)
-    assert [one.void for one in inferred] == [(INFERRED,)] * len(inferred)
+    assert [one.void for one in inferred] == [(INFERRED_REASON,)] * len(inferred)
     seeded = walk(schema(False), 7)
     assert [one.simulated for one in seeded] == [True] * len(seeded)
 
@@ -127,8 +127,8 @@ def test_every_way_to_a_promise_is_voided_by_an_inferred_schema_and_by_a_seed(wa
 def test_twin_without_the_one_rule_every_way_promises_what_it_cannot_keep(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Guarantee, "under", lambda self, **why: self)
-    assert any(one.private for one in WAYS[way](schema(True), None))
+    monkeypatch.setattr(Guarantee, "void_if", lambda self, **why: self)
+    assert any(one.is_private for one in WAYS[way](schema(True), None))
 
 
 def test_documents_that_people_agree_on_say_so_before_anyone_answers() -> None:
@@ -137,48 +137,50 @@ def test_documents_that_people_agree_on_say_so_before_anyone_answers() -> None:
     def promises(public: Schema) -> list[Guarantee]:
         manifest = Manifest(
             public,
-            wanted_of(public, 4, []),
+            make_feature_requests(public, 4, []),
             1.0,
             tuple(cards[:2]),
             *cards[2:],
             aggregation="masks",
         )
-        questionnaire = Questionnaire.of(public, 0.5)
+        questionnaire = Questionnaire.from_schema(public, 0.5)
         return [make_plan(public, 1.0, 100).guarantee, questionnaire.guarantee, manifest.guarantee]
 
-    assert all(one.private for one in promises(schema(False)))
-    assert INFERRED in Questionnaire.of(schema(True), 0.5).sentence
-    assert INFERRED not in Questionnaire.of(schema(False), 0.5).sentence
+    assert all(one.is_private for one in promises(schema(False)))
+    assert INFERRED_REASON in Questionnaire.from_schema(schema(True), 0.5).sentence
+    assert INFERRED_REASON not in Questionnaire.from_schema(schema(False), 0.5).sentence
     for one in promises(schema(True)):
-        assert one.void == (INFERRED,)
+        assert one.void == (INFERRED_REASON,)
         assert "known without the data" not in str(one)
 
 
 def test_a_resealed_file_cannot_claim_a_promise_that_its_own_schema_voids() -> None:
-    whole = parse(fitted(CentralNB, schema(True), None).model_.to_json(), "model")
+    whole = parse_document(fitted(CentralNB, schema(True), None).model_.to_json(), "model")
     whole["guarantee"]["void"] = []
     del whole["digest"]
-    text = canonical({**whole, "digest": digest_of(canonical(whole))})
-    assert NaiveBayesModel.from_json(text).guarantee.void == (INFERRED,)
+    text = encode_canonical({**whole, "digest": compute_digest(encode_canonical(whole))})
+    assert NaiveBayesModel.from_json(text).guarantee.void == (INFERRED_REASON,)
 
 
 def test_a_published_method_keeps_nothing_whatever_else_holds() -> None:
     nb = fitted(partial(CentralNB, method="global-published"), schema(False), None)
-    assert not nb.guarantee_.private
+    assert not nb.guarantee_.is_private
     assert nb.guarantee_.epsilon == np.inf
     assert str(nb.guarantee_).startswith("NOT KEPT: as published")
     assert "protected" not in str(nb.guarantee_).lower()
 
 
 def test_where_nothing_was_promised_nothing_is_taken_back() -> None:
-    nothing = Guarantee.nothing()
-    assert nothing.under(schema=schema(True), simulated=True, published="unsound") == nothing
+    nothing = Guarantee.make_unprotected()
+    assert (
+        nothing.void_if(schema=schema(True), simulated=True, published_reason="unsound") == nothing
+    )
 
 
 def test_the_rule_adds_up_and_never_forgets() -> None:
-    once = Guarantee(1.0).under(schema=schema(True)).under(simulated=True)
-    assert (once.void, once.simulated) == ((INFERRED,), True)
-    assert once.under(schema=schema(True), simulated=False) == once
+    once = Guarantee(1.0).void_if(schema=schema(True)).void_if(simulated=True)
+    assert (once.void, once.simulated) == ((INFERRED_REASON,), True)
+    assert once.void_if(schema=schema(True), simulated=False) == once
 
 
 @pytest.mark.parametrize("kind", ["report", "sheet"])
@@ -195,7 +197,7 @@ def test_a_report_says_that_it_is_simulated_and_real_ones_are_as_short_as_before
                 .report(answers)
                 .to_json()
             )
-        survey = Questionnaire.of(public, 0.5)
+        survey = Questionnaire.from_schema(public, 0.5)
         return Respondent(survey, store, random_state=seed).report(answers).to_json()
 
     assert '"simulated": true' in text(1)
@@ -213,5 +215,5 @@ def test_the_mark_survives_being_written_to_parquet(tmp_path: Path) -> None:
         )
         file = tmp_path / f"{seed}.parquet"
         with ReportFile(file, plan) as reports:
-            reports.add([report])
+            reports.add_reports([report])
         assert tally_parquet(plan, file).simulated == (seed is not None)

@@ -20,15 +20,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet import Categorical, MixedNB, NaiveBayesModel, Numeric, Schema, Statistics, estimate
-from discreet.audit.neighbours import records
+from discreet.audit.neighbours import iter_records
 from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.collection.tally import Tally
-from discreet.documents import canonical_document, digest_of
+from discreet.documents import compute_digest, encode_canonical_document
 from discreet.errors import DiscreetError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.counters import wanted_of
+from discreet.federated.counters import make_feature_requests
 from discreet.local.plan import Plan
 from discreet.local.planning import make_plan
 from discreet.survey.questionnaire import Questionnaire
@@ -84,7 +84,7 @@ def tables(draw: Any) -> tuple[Schema, list[dict[str, Any]]]:
 
 
 def columns_of(schema: Schema, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    from discreet.audit.neighbours import columns_of as columns
+    from discreet.audit.neighbours import convert_to_columns as columns
 
     found, classes = columns(schema, rows)
     return {**found, schema.target: classes}
@@ -133,7 +133,7 @@ def test_any_schema_can_be_asked_about_and_every_report_is_counted(schema, epsil
         return
     assert Plan.from_json(plan.to_json()).digest == plan.digest
     tally: Tally[Any] = Tally.empty(plan) if hasattr(Tally, "empty") else Tally(plan)
-    people = list(records(schema, schema.names[:1], plan.edges))[:4]
+    people = list(iter_records(schema, schema.names[:1], plan.edges))[:4]
     for person in people:
         report = Respondent(plan, MemoryStore()).report(person)
         assert Report.from_json(report.to_json()) == report
@@ -152,7 +152,7 @@ def documents() -> dict[str, tuple[Any, str]]:
         [Numeric("age", 0, 100, integer=True), Categorical("sex", ["f", "m"])], "c", ["no", "yes"]
     )
     plan = make_plan(schema, 1.0)
-    survey = Questionnaire.of(
+    survey = Questionnaire.from_schema(
         Schema([Categorical("a", ["n", "y"], optional=False)], "c", ["n", "y"]), 0.5
     )
     record = {"age": 30, "sex": "f", "c": "no"}
@@ -163,13 +163,13 @@ def documents() -> dict[str, tuple[Any, str]]:
     who = [Identity.generate(name) for name in ("a", "b", "c", "collector", "receiver")]
     manifest = Manifest(
         schema,
-        wanted_of(schema, 4, []),
+        make_feature_requests(schema, 4, []),
         1.0,
         tuple(one.card for one in who[:3]),
         who[3].card,
         who[4].card,
         aggregation="masks",
-    ).signed_by(*who)
+    ).with_signatures(*who)
     made = {
         "schema": schema,
         "plan": plan,
@@ -222,10 +222,10 @@ def sealed(whole: dict[str, Any]) -> str:
     if "digest" in whole and "format" in whole and "version" in whole:
         body = {k: v for k, v in whole.items() if k not in ("digest", "format", "version")}
         try:
-            content = canonical_document(
+            content = encode_canonical_document(
                 str(whole["format"]).removeprefix("discreet/"), whole["version"], body
             )
-            whole["digest"] = digest_of(content)
+            whole["digest"] = compute_digest(content)
         except (DiscreetError, ValueError):
             pass
     return json.dumps(whole)

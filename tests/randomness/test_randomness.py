@@ -351,7 +351,7 @@ def heeds_further_bits(kind: type[Scripted], k: int, scale: Fraction) -> bool:
     first, second, third = boundary >> 128, boundary >> 64 & ONE - 1, boundary & ONE - 1
     head = np.array([first], np.uint64)
     return all(
-        kind(little(*more, last + step))._geometric_of(head, scale)[0] == value
+        kind(little(*more, last + step))._convert_to_geometric(head, scale)[0] == value
         for more, last in [([], second), ([second], third)]
         for step, value in [(-1, k), (1, k - 1)]
     )
@@ -385,7 +385,8 @@ def test_fast_and_exact_agree_on_the_same_uniform(scale: Fraction) -> None:
     ends = [1, 2, (1 << 44) - 1, 1 << 44, ONE - 1, ONE - 2]
     words = np.array([w for w in near + plain + ends if 0 < w < ONE], np.uint64)
     assert np.array_equal(
-        SeededRandom(9)._geometric_of(words, scale), Slow(9)._geometric_of(words, scale)
+        SeededRandom(9)._convert_to_geometric(words, scale),
+        Slow(9)._convert_to_geometric(words, scale),
     )
 
 
@@ -397,8 +398,8 @@ def test_fast_and_exact_acceptance_agree(variance: Fraction) -> None:
     edges = np.exp(-gamma) * (1 + 2.0 ** -np.arange(2, 52).repeat(8)) * (1 - 2.0**-30)
     crowded = (np.minimum(edges, 1 - 2.0**-50) * 2.0**64).astype(np.uint64)
     for words in (SeededRandom(11).words(400), crowded):
-        fast = SeededRandom(12)._accepted(words, drawn, variance, scale)
-        assert np.array_equal(fast, Slow(12)._accepted(words, drawn, variance, scale))
+        fast = SeededRandom(12)._accept_draws(words, drawn, variance, scale)
+        assert np.array_equal(fast, Slow(12)._accept_draws(words, drawn, variance, scale))
 
 
 def accepts_by_further_bits(kind: type[Scripted], drawn: int, variance: Fraction) -> bool:
@@ -409,7 +410,7 @@ def accepts_by_further_bits(kind: type[Scripted], drawn: int, variance: Fraction
     head, second = np.array([boundary >> 128], np.uint64), boundary >> 64 & ONE - 1
     values = np.array([-drawn])
     return all(
-        kind(little(second + step))._accepted(head, values, variance, scale)[0] == accepted
+        kind(little(second + step))._accept_draws(head, values, variance, scale)[0] == accepted
         for step, accepted in [(-1, True), (1, False)]
     )
 

@@ -6,8 +6,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from discreet.report.charts import Dot, Line, dots, hundred, lines
-from discreet.report.drawing import Axis, stylesheet, ticks_between
+from discreet.report.charts import (
+    ChartSeries,
+    EstimateRow,
+    render_estimates,
+    render_hundred,
+    render_series,
+)
+from discreet.report.drawing import Axis, compute_ticks, read_stylesheet
 
 NASTY = '<b onload="x">&amp;</b> "quoted" \' and ' + "long" * 60
 
@@ -21,22 +27,25 @@ def one_of_each(label="central"):
     y = [0.6, 0.65, 0.7, 0.75, 0.8]
     low, high = [v - 0.02 for v in y], [v + 0.02 for v in y]
     return [
-        dots(
-            [Dot(label, 0.3, 0.2, 0.4, note=label, faint=(0.1, 0.5)), Dot("b", -0.1, -0.2, 0.0)],
+        render_estimates(
+            [
+                EstimateRow(label, 0.3, 0.2, 0.4, note=label, manipulable_range=(0.1, 0.5)),
+                EstimateRow("b", -0.1, -0.2, 0.0),
+            ],
             title=label,
             axis=Axis(label),
             reference=(label, 0.25),
         ),
-        lines(
+        render_series(
             [
-                Line(label, x, y, low, high),
-                Line("no privacy", [0.1, 5], [0.83, 0.83], reference=True),
+                ChartSeries(label, x, y, low, high),
+                ChartSeries("no privacy", [0.1, 5], [0.83, 0.83], is_reference=True),
             ],
             title=label,
-            x=Axis(label, log=True),
+            x=Axis(label, is_log=True),
             y=Axis(label),
         ),
-        hundred([(62, label), (38, "made up")], title=label),
+        render_hundred([(62, label), (38, "made up")], title=label),
     ]
 
 
@@ -55,15 +64,17 @@ def test_every_class_of_a_chart_is_known_to_the_stylesheet_or_needs_no_looks():
     for picture in one_of_each():
         for names in re.findall(r'class="([^"]*)"', picture.html):
             used |= set(names.split())
-    sheet = stylesheet()
+    sheet = read_stylesheet()
     assert {name for name in used if f".{name}" not in sheet} <= {"band", "plot", "up"}
     for colour in ("prefers-color-scheme: dark", "@media print", "forced-colors"):
         assert colour in sheet
 
 
 def test_a_dot_lies_where_its_value_is_and_the_numbers_are_in_the_row():
-    made = dots(
-        [Dot("a", 0.25, 0.0, 0.5), Dot("b", 2.0, -1.0, 3.0)], title="t", axis=Axis(low=0, high=1)
+    made = render_estimates(
+        [EstimateRow("a", 0.25, 0.0, 0.5), EstimateRow("b", 2.0, -1.0, 3.0)],
+        title="t",
+        axis=Axis(low=0, high=1),
     )
     rows = parsed(made).findall(".//tbody/tr")
     assert rows[0].find(".//circle").get("cx") == "25%"
@@ -77,8 +88,11 @@ def test_a_dot_lies_where_its_value_is_and_the_numbers_are_in_the_row():
 
 def test_a_line_rises_with_its_values_and_its_table_has_every_point():
     x, y = [0.1, 1.0, 10.0], [0.5, 0.6, 0.8]
-    made = lines(
-        [Line("c", x, y, y, y)], title="t", x=Axis("epsilon", log=True), y=Axis(low=0.5, high=1.0)
+    made = render_series(
+        [ChartSeries("c", x, y, y, y)],
+        title="t",
+        x=Axis("epsilon", is_log=True),
+        y=Axis(low=0.5, high=1.0),
     )
     tree = parsed(made)
     points = [
@@ -97,7 +111,9 @@ def test_a_line_rises_with_its_values_and_its_table_has_every_point():
 
 def test_tick_labels_keep_their_distance():
     x = [0.1, 0.11, 0.12, 0.5, 4.9, 5.0]
-    made = lines([Line("c", x, [0.5] * 6)], title="t", x=Axis("epsilon", log=True))
+    made = render_series(
+        [ChartSeries("c", x, [0.5] * 6)], title="t", x=Axis("epsilon", is_log=True)
+    )
     labels = [
         (float(t.get("x").rstrip("%")), t.text)
         for t in parsed(made).iter("text")
@@ -109,28 +125,32 @@ def test_tick_labels_keep_their_distance():
 
 
 def test_series_differ_without_colour():
-    many = [Line(str(k), [1, 2], [k, k + 1]) for k in range(6)]
-    found = parsed(lines(many, title="t", x=Axis("x"))).findall(".//li/svg")
+    many = [ChartSeries(str(k), [1, 2], [k, k + 1]) for k in range(6)]
+    found = parsed(render_series(many, title="t", x=Axis("x"))).findall(".//li/svg")
     looks = {re.sub(r"series-\d", "", ElementTree.tostring(one).decode()) for one in found}
     assert len(looks) == 6
 
 
 def test_a_hundred_marks_are_a_hundred():
-    tree = parsed(hundred([(50, "a"), (30, "b"), (15, "c"), (5, "d")], title="t"))
+    tree = parsed(render_hundred([(50, "a"), (30, "b"), (15, "c"), (5, "d")], title="t"))
     crowd = tree.find("svg")
     assert len(list(crowd)) - 2 == 100
     assert len(crowd.findall("circle")) == 50
     with pytest.raises(ValueError, match="hundred"):
-        hundred([(62, "a"), (37, "b")], title="t")
+        render_hundred([(62, "a"), (37, "b")], title="t")
 
 
 def test_one_value_one_point_and_nothing_at_all_are_drawn():
-    parsed(dots([Dot("a", 0.5, 0.5, 0.5)], title="t"))
-    parsed(dots([], title="t"))
-    parsed(lines([Line("a", [1.0], [0.5])], title="t", x=Axis("epsilon", log=True)))
-    parsed(lines([Line("a", [1.0, 2.0], [float("nan"), 0.5])], title="t", x=Axis("x")))
+    parsed(render_estimates([EstimateRow("a", 0.5, 0.5, 0.5)], title="t"))
+    parsed(render_estimates([], title="t"))
+    parsed(
+        render_series([ChartSeries("a", [1.0], [0.5])], title="t", x=Axis("epsilon", is_log=True))
+    )
+    parsed(
+        render_series([ChartSeries("a", [1.0, 2.0], [float("nan"), 0.5])], title="t", x=Axis("x"))
+    )
 
 
 def test_ticks_are_round_numbers_inside():
-    assert ticks_between(0, 1) == [0, 0.25, 0.5, 0.75, 1.0]
-    assert ticks_between(-0.2, 0.3) == [-0.2, 0.0, 0.2]
+    assert compute_ticks(0, 1) == [0, 0.25, 0.5, 0.75, 1.0]
+    assert compute_ticks(-0.2, 0.3) == [-0.2, 0.0, 0.2]

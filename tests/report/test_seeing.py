@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from discreet import CentralNB, EstimationError, LocalNB
-from discreet.datasets import mortgage
+from discreet.datasets import make_mortgage
 from discreet.errors import MissingDependencyError
-from discreet.model.evaluation import score
+from discreet.model.evaluation import score_model
 from discreet.report import plots
-from discreet.report.comparison import Settings, compare
+from discreet.report.comparison import ComparisonSettings, compare_methods
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.ipynb"))
 
 
 @pytest.fixture(scope="module")
 def people():
-    return mortgage(1500, seed=4)
+    return make_mortgage(1500, seed=4)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_plots_show_what_the_numbers_say(people, fitted):
     assert list(drawn) == pytest.approx(list(table.counts[0] / totals[0]))
     with pytest.raises(EstimationError, match="there are tables of"):
         fitted.statistics_.plot("nothing")
-    scores = score(fitted.model_, people.X, people.y)
+    scores = score_model(fitted.model_, people.X, people.y)
     ax = plots.plot_reliability(scores)
     points = ax.containers[0].lines[0].get_ydata()
     assert list(points) == pytest.approx([one["hits"] for one in scores.to_body()["reliability"]])
@@ -96,12 +96,12 @@ def test_plots_show_what_the_numbers_say(people, fitted):
 @pytest.mark.slow
 def test_accuracy_against_epsilon_is_the_comparison(people):
     pytest.importorskip("matplotlib").use("Agg")
-    settings = Settings((0.5, 2.0), ("histogram", "auto"), folds=2, most_respondents=1000)
-    found = compare("people", people.schema, people.X, people.y, settings)
+    settings = ComparisonSettings((0.5, 2.0), ("histogram", "auto"), folds=2, most_respondents=1000)
+    found = compare_methods("people", people.schema, people.X, people.y, settings)
     ax = plots.plot_accuracy(found)
     central, local = (line.get_ydata().tolist() for line in ax.lines[:2])
-    assert central == [found.best("central", e).accuracy for e in (0.5, 2.0)]
-    assert local == [found.best("local", e).accuracy for e in (0.5, 2.0)]
+    assert central == [found.find_best("central", e).accuracy for e in (0.5, 2.0)]
+    assert local == [found.find_best("local", e).accuracy for e in (0.5, 2.0)]
 
 
 def test_a_missing_matplotlib_is_named_with_its_extra(fitted, monkeypatch):
@@ -139,8 +139,11 @@ def script_of(notebook):
 def test_every_notebook_runs(notebook, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", script_of(notebook)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     assert "<table>" in done.stdout or "At epsilon" in done.stdout
     assert not list(tmp_path.iterdir())

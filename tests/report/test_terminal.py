@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from discreet import Guarantee
-from discreet.report.terminal import Hanging, table
+from discreet.report.terminal import HangingText, make_table
 
 
 def printed(what, width):
@@ -20,7 +20,7 @@ def printed(what, width):
 
 def comparison():
     """As wide as what ``discreet compare`` prints at five epsilons."""
-    shown = table("accuracy in %, 95 % intervals", "trust", "method", *[">0.1"] * 5)
+    shown = make_table("accuracy in %, 95 % intervals", "trust", "method", *[">0.1"] * 5)
     shown.add_row("federated", "masks", *["53.7 ±38.1★"] * 5)
     shown.add_row("central", "histogram", *["83.9 ±0.8"] * 5)
     shown.add_row("survey", "questions", *["65.9 ±7.2"] * 5)
@@ -37,13 +37,13 @@ def test_no_word_of_a_table_is_cut_at_any_width(width):
 
 
 def test_a_title_is_one_line_however_narrow_its_table():
-    shown = table("down: true class, across: predicted", "", ">no")
+    shown = make_table("down: true class, across: predicted", "", ">no")
     shown.add_row("no", "12")
     assert printed(shown, 80).splitlines()[0].rstrip() == "down: true class, across: predicted"
 
 
 def test_on_a_narrow_terminal_no_line_is_empty_for_a_cell_without_a_name():
-    shown = table("", "score", ">value", "")
+    shown = make_table("", "score", ">value", "")
     shown.add_row("accuracy of the model", "0.8303", "")
     assert printed(shown, 20) == "score: accuracy of \nthe model\nvalue: 0.8303\n\n"
 
@@ -51,7 +51,7 @@ def test_on_a_narrow_terminal_no_line_is_empty_for_a_cell_without_a_name():
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_what_goes_on_stands_further_in_than_what_begins(width):
     promise = str(Guarantee(1.0))
-    lines = printed(Hanging(promise), width).splitlines()
+    lines = printed(HangingText(promise), width).splitlines()
     assert max(map(len, lines)) <= width
     assert " ".join(" ".join(lines).split()) == " ".join(promise.split()), "nothing is lost"
     begun = [line for line in lines if not re.match(r"  (  )?\S", line)]

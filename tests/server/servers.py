@@ -18,18 +18,18 @@ import httpx
 
 from discreet import Categorical, Numeric, Schema
 from discreet.announcement import Announcement
-from discreet.collection.report import Report, identity_of
-from discreet.local import Choices, make_plan
+from discreet.collection.report import Report, derive_report_id
+from discreet.local import PlanOptions, make_plan
 from discreet.randomness import CryptoRandom
 from discreet.server import database as db
-from discreet.server import surveys as acts
-from discreet.server.app import application
+from discreet.server import surveys
+from discreet.server.app import create_application
 from discreet.server.database import Database
 from discreet.server.running import Server
-from discreet.server.sealed_arrivals import Waiting, live_keys, open_arrivals
-from discreet.server.settings import Settings
-from discreet.server.tallies import load, recounted, same
-from discreet.serving import Patience, web_server
+from discreet.server.sealed_arrivals import WaitingArrival, load_live_keys, open_arrivals
+from discreet.server.settings import ServerSettings
+from discreet.server.tallies import has_same_counts, load_tally, recount_reports
+from discreet.serving import RequestLimits, make_web_server
 from discreet.survey import Group, Questionnaire
 
 NUMBERS = itertools.count()
@@ -43,7 +43,7 @@ def schema() -> Schema:
 
 
 def plan(**options: Any) -> Any:
-    return make_plan(schema(), epsilon=1.0, choices=Choices(**options))
+    return make_plan(schema(), epsilon=1.0, options=PlanOptions(**options))
 
 
 def questionnaire() -> Questionnaire:
@@ -57,20 +57,22 @@ RECORD = {"smokes": "yes", "age": 40, "sick": "no"}
 def report(collection: Any, key: bytes | None = None) -> tuple[Report, bytes]:
     """One report as a device makes it, and its key."""
     random = CryptoRandom()
-    question = int(collection.draw(1, random)[0])
-    value = collection.randomized(question, collection.prepared(RECORD_OF[collection.kind]), random)
+    question = int(collection.draw_questions(1, random)[0])
+    value = collection.randomize_records(
+        question, collection.encode_record(RECORD_OF[collection.kind]), random
+    )
     key = key or secrets.token_bytes(16)
-    made = Report(collection.digest, identity_of(key), question, tuple(map(int, value[0])))
+    made = Report(collection.digest, derive_report_id(key), question, tuple(map(int, value[0])))
     return made, key
 
 
 RECORD_OF = {"plan": RECORD, "questionnaire": {"smokes": "yes", "sick": "no"}}
 
 
-def waiting_in(database: Database, number: int) -> list[Waiting]:
+def waiting_in(database: Database, number: int) -> list[WaitingArrival]:
     """What waits to be settled, opened with the keys of its batches."""
     with database.read() as connection:
-        keys = live_keys(connection, number)
+        keys = load_live_keys(connection, number)
         rows = connection.execute(db.arrival.select().where(db.arrival.c.survey == number)).all()
         return open_arrivals(rows, keys)
 
@@ -107,10 +109,10 @@ def fresh_postgres(server: str) -> str:
 
 def added(database: Database, collection: Any, name: str = "health", **settings: Any) -> int:
     """A survey, stored and open; its number."""
-    announcement = Announcement.plain(collection, name, **settings)
+    announcement = Announcement.make_default(collection, name, **settings)
     with database.write() as connection:
-        number = acts.create(connection, collection, announcement)
-        acts.set_state(connection, number, "open")
+        number = surveys.create_survey(connection, collection, announcement)
+        surveys.set_state(connection, number, "open")
     return number
 
 
@@ -154,16 +156,18 @@ class Live:
 
     def counted(self, slug: str = "health") -> int:
         """How many reports the tally has, after a recount that must agree with it."""
-        survey = self.server.surveys.find(slug)
+        survey = self.server.surveys.find_survey(slug)
         assert survey is not None
         with self.server.database.read() as connection:
-            stored = load(connection, survey.number, survey.collection)
-            assert same(stored, recounted(connection, survey.number, survey.collection))
+            stored = load_tally(connection, survey.number, survey.collection)
+            assert has_same_counts(
+                stored, recount_reports(connection, survey.number, survey.collection)
+            )
         return stored.reports
 
     @property
     def collection(self) -> Any:
-        survey = self.server.surveys.find("health")
+        survey = self.server.surveys.find_survey("health")
         assert survey is not None
         return survey.collection
 
@@ -171,19 +175,21 @@ class Live:
 @contextlib.contextmanager
 def serving(database: Database, pages: Sequence[Any] = (), **settings: Any) -> Iterator[Live]:
     """Run a server in a thread, on a port of its own, with routers of pages."""
-    options = {"rate": 0.0, "settle_every": 3600.0, **settings}
+    options = {"rate": 0.0, "settle_interval": 3600.0, **settings}
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     base = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server = Server(database, Settings(base, **options))
-    runner = web_server(application(server, pages), Patience(start=20.0), **WAITING)
+    server = Server(database, ServerSettings(base, **options))
+    runner = make_web_server(
+        create_application(server, pages), RequestLimits(base_seconds=20.0), **WAITING
+    )
     thread = threading.Thread(target=runner.run, args=([listening],))
     thread.start()
     try:
         while not runner.started:
             assert thread.is_alive()
             time.sleep(0.01)
-        live = Live(server, base, server.access.make("owner", "test"))
+        live = Live(server, base, server.access.create_token("owner", "test"))
         with live.client:
             yield live
     finally:

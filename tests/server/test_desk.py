@@ -23,24 +23,23 @@ from discreet.announcement import Announcement
 from discreet.cli import main
 from discreet.collection.files import _is_simulated
 from discreet.collection.report import Report
-from discreet.collection.simulation import answers
+from discreet.collection.simulation import iter_simulated_answers
 from discreet.collection.tally import Tally
-from discreet.local import Choices, make_plan
+from discreet.local import PlanOptions, make_plan
 from discreet.local.waves import check_shares, next_plan
 from discreet.randomness import CryptoRandom
-from discreet.server import access, desk
-from discreet.server import surveys as acts
+from discreet.server import access, desk, surveys
 from discreet.server.analysis import Analysis
 from discreet.server.bundle import Bundle
 from discreet.server.database import Database
-from discreet.server.desk import desk_pages
-from discreet.server.drafts import EXAMPLE, collection_from
-from discreet.server.evidence import range_of
-from discreet.server.pages import public_pages
-from discreet.server.rehearsal import rehearse
-from discreet.server.results import Results
+from discreet.server.desk import create_desk_router
+from discreet.server.drafts import EXAMPLE_QUESTIONS, parse_collection
+from discreet.server.evidence import estimate_odds_range
+from discreet.server.pages import create_public_router
+from discreet.server.rehearsal import create_rehearsal
+from discreet.server.results import SurveyResults
 from discreet.server.surveys import Survey
-from discreet.server.tallies import load, recounted, same
+from discreet.server.tallies import has_same_counts, load_tally, recount_reports
 from discreet.server.verify import split_address
 from discreet.survey import Group
 from discreet.survey.testing import Accuracy
@@ -61,21 +60,21 @@ def live(tmp_path: Path) -> Iterator[Live]:
         added(database, questionnaire(), "jobs", batch=5)
         added(database, plan(), "health", batch=5)
         added(database, questionnaire(), "letters", entry="invited", batch=5)
-        with serving(database, [public_pages(), desk_pages()]) as running:
+        with serving(database, [create_public_router(), create_desk_router()]) as running:
             yield running
 
 
 def entered(live: Live, role: str = "owner") -> httpx.Client:
     """A client with the session of a role."""
     client = new_client(live.base)
-    token = live.server.access.make(role, f"{role} of the desk")
+    token = live.server.access.create_token(role, f"{role} of the desk")
     answer = client.post("/desk/enter", data={"token": token}, headers=OURS)
     assert answer.status_code == 303
     return client
 
 
 def test_a_link_signs_in_once_and_the_cookie_is_strict(live: Live) -> None:
-    once = live.server.access.once()
+    once = live.server.access.create_link_token()
     client = new_client(live.base)
     assert client.get("/desk").status_code == 401
     answer = client.post("/desk/enter", data={"token": once}, headers=OURS)
@@ -110,7 +109,7 @@ def test_nothing_is_done_for_other_sites_or_without_a_session(path: str, live: L
         assert answer.status_code == 403, headers
     strange = httpx.post(f"{live.base}/desk{path}", data={"confirm": "jobs"}, headers=OURS)
     assert strange.status_code == 401
-    assert live.server.surveys.find("jobs") is not None
+    assert live.server.surveys.find_survey("jobs") is not None
 
 
 def test_a_desk_that_trusts_its_cookie_alone_is_found(
@@ -118,9 +117,9 @@ def test_a_desk_that_trusts_its_cookie_alone_is_found(
 ) -> None:
     """The twin: whoever has the cookie is asked nothing more."""
     for module in (access, desk):
-        monkeypatch.setattr(module, "same_origin", lambda _: True)
+        monkeypatch.setattr(module, "is_same_origin", lambda _: True)
     entered(live).post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=EVIL)
-    assert live.server.surveys.find("jobs") is None
+    assert live.server.surveys.find_survey("jobs") is None
 
 
 @pytest.mark.parametrize("left", ["access", "desk"])
@@ -128,10 +127,10 @@ def test_the_refusal_stands_at_two_doors(
     left: str, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One check is enough where the other is lost: the session asks, and the form asks."""
-    monkeypatch.setattr({"access": desk, "desk": access}[left], "same_origin", lambda _: True)
+    monkeypatch.setattr({"access": desk, "desk": access}[left], "is_same_origin", lambda _: True)
     answer = entered(live).post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=EVIL)
     assert answer.status_code == 403
-    assert live.server.surveys.find("jobs") is not None
+    assert live.server.surveys.find_survey("jobs") is not None
 
 
 def test_viewers_see_and_do_not_act(live: Live) -> None:
@@ -152,17 +151,17 @@ def test_dangerous_acts_ask_for_the_name(live: Live) -> None:
         answer = client.post(f"/desk/jobs/do/{act}", data={"confirm": "jbs"}, headers=OURS)
         assert answer.status_code == 409
         assert "type the name jobs" in answer.text
-    assert live.server.surveys.state(live.server.surveys.find("jobs")) == "open"
+    assert live.server.surveys.read_state(live.server.surveys.find_survey("jobs")) == "open"
     assert client.post("/desk/jobs/do/close", data={"confirm": "jobs"}, headers=OURS).is_redirect
-    assert live.server.surveys.state(live.server.surveys.find("jobs")) == "closed"
+    assert live.server.surveys.read_state(live.server.surveys.find_survey("jobs")) == "closed"
     assert client.post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=OURS).is_redirect
-    assert live.server.surveys.find("jobs") is None
+    assert live.server.surveys.find_survey("jobs") is None
 
 
 def test_settling_keeps_some_back_unless_all_are_chosen(database: Database) -> None:
     collection = plan()
     added(database, collection, batch=5)
-    with serving(database, [desk_pages()]) as live:
+    with serving(database, [create_desk_router()]) as live:
         client = entered(live)
 
         def settle(**fields: str) -> httpx.Response:
@@ -185,7 +184,7 @@ def test_settling_keeps_some_back_unless_all_are_chosen(database: Database) -> N
 
 def test_the_desk_and_the_command_line_make_the_same_model(live: Live, tmp_path: Path) -> None:
     """The same reports, once through the server and once through files."""
-    survey = live.server.surveys.find("jobs")
+    survey = live.server.surveys.find_survey("jobs")
     assert survey is not None
     texts = [report(survey.collection)[0].to_json() for _ in range(40)]
     for text in texts:
@@ -235,9 +234,9 @@ def test_files_of_a_collection_are_those_of_the_command_line(live: Live, tmp_pat
 
 
 def test_a_prediction_is_explained(live: Live) -> None:
-    survey = live.server.surveys.find("jobs")
+    survey = live.server.surveys.find_survey("jobs")
     assert survey is not None
-    rehearse(live.server.database, survey.collection, survey.announcement, 400)
+    create_rehearsal(live.server.database, survey.collection, survey.announcement, 400)
     client = entered(live)
     page = client.get("/desk/jobs-simulated").text
     assert "SIMULATED" in page
@@ -245,7 +244,9 @@ def test_a_prediction_is_explained(live: Live) -> None:
     answer = client.post(
         "/desk/jobs-simulated/predict", data={"v-smokes": "yes"}, headers=OURS
     ).text
-    model = live.server.analyses.of(live.server.surveys.find("jobs-simulated")).model
+    model = live.server.analyses.get_analysis(
+        live.server.surveys.find_survey("jobs-simulated")
+    ).model
     said = model.explain({"smokes": "yes"})
     assert f"<strong>{said.predicted}</strong> rather than {said.against}" in answer
     odds = factor(said.evidence[0].log_odds)
@@ -259,20 +260,20 @@ def factor(log_odds: float) -> str:
 
 
 def test_the_verdict_is_no_bolder_than_its_interval(live: Live) -> None:
-    survey = live.server.surveys.find("jobs")
+    survey = live.server.surveys.find_survey("jobs")
     assert survey is not None
-    rehearse(live.server.database, survey.collection, survey.announcement, 4000)
-    simulated = live.server.surveys.find("jobs-simulated")
+    create_rehearsal(live.server.database, survey.collection, survey.announcement, 4000)
+    simulated = live.server.surveys.find_survey("jobs-simulated")
     assert simulated is not None
-    analysis = live.server.analyses.of(simulated)
-    share = max(one.interval[1] for one in Results(analysis).classes)
+    analysis = live.server.analyses.get_analysis(simulated)
+    share = max(one.interval[1] for one in SurveyResults(analysis).classes)
     unsure = "Whether it is better is not sure yet."
     for interval, told, sure in (
         ((share + 0.01, 0.98), "about 97 of 100 people, between", True),
         ((share - 0.01, 0.98), "about 97 of 100 people, between", False),
         ((share - 0.01, 1.0), f"at least {100 * (share - 0.01):.0f} of 100 people;", False),
     ):
-        results = Results(analysis)
+        results = SurveyResults(analysis)
         found = Accuracy(0.97, 0.97, interval, 0.95, 0.9, 2000)
         vars(results)["accuracy"] = found  # where it is kept once it is known
         assert f"would be right for {told}" in results.verdict
@@ -284,7 +285,7 @@ def three_classes() -> Any:
     return make_plan(
         Schema(features, "mood", ["bad", "fair", "good"]),
         epsilon=2.0,
-        choices=Choices(kind="pairs"),
+        options=PlanOptions(kind="pairs"),
     )
 
 
@@ -292,11 +293,11 @@ def three_classes() -> Any:
 def test_two_classes_are_compared(live: Live) -> None:
     """The one that is predicted with the one that was chosen, each answer's evidence between."""
     added(live.server.database, three_classes(), "moods", batch=5)
-    survey = live.server.surveys.find("moods")
+    survey = live.server.surveys.find_survey("moods")
     assert survey is not None
-    rehearse(live.server.database, survey.collection, survey.announcement, 500)
-    made = live.server.surveys.find("moods-simulated")
-    model, client = live.server.analyses.of(made).model, entered(live)  # type: ignore[arg-type]
+    create_rehearsal(live.server.database, survey.collection, survey.announcement, 500)
+    made = live.server.surveys.find_survey("moods-simulated")
+    model, client = live.server.analyses.get_analysis(made).model, entered(live)  # type: ignore[arg-type]
     row = {"smokes": "yes", "drinks": "no"}
     fields = {f"v-{name}": value for name, value in row.items()}
     runner_up = model.explain(row)
@@ -330,7 +331,7 @@ def test_the_next_wave_follows_from_all_before_it(live: Live) -> None:
     assert "Close it first" in refused.text
     tallied: list[Any] = []
     for wave, slug in enumerate(("moods", "moods-wave-2"), 2):
-        survey = live.server.surveys.find(slug)
+        survey = live.server.surveys.find_survey(slug)
         assert survey is not None
         if wave > 2:
             assert client.post(f"/desk/{slug}/do/open", headers=FORM).is_redirect
@@ -343,14 +344,14 @@ def test_the_next_wave_follows_from_all_before_it(live: Live) -> None:
                 assert live.post(sent, slug).status_code == 201
         closed = client.post(f"/desk/{slug}/do/close", data={"confirm": slug}, headers=OURS)
         assert closed.is_redirect
-        tallied.append(live.server.analyses.of(survey).tally)
+        tallied.append(live.server.analyses.get_analysis(survey).tally)
         nobody = client.post(f"/desk/{slug}/do/wave", data={"respondents": "x"}, headers=OURS)
         assert nobody.status_code == 422
         made = client.post(f"/desk/{slug}/do/wave", data={"respondents": "500"}, headers=OURS)
         assert made.headers["location"] == f"/desk/moods-wave-{wave}"
-        draft = live.server.surveys.find(f"moods-wave-{wave}")
+        draft = live.server.surveys.find_survey(f"moods-wave-{wave}")
         assert draft is not None
-        assert live.server.surveys.state(draft) == "draft"
+        assert live.server.surveys.read_state(draft) == "draft"
         assert draft.collection.digest == next_plan(tallied, 500).digest
         assert draft.announcement.contact == "somebody"
         assert draft.announcement.closes == ""
@@ -365,25 +366,25 @@ def test_invented_people_decide_nothing_about_real_ones(live: Live, tmp_path: Pa
     """They answer the same plan, so its digest alone does not tell them apart."""
     client, database = entered(live), live.server.database
     added(database, three_classes(), "moods", batch=5)
-    first = live.server.surveys.find("moods")
+    first = live.server.surveys.find_survey("moods")
     assert first is not None
     assert client.post("/desk/moods/do/rehearse", headers=FORM).is_redirect
     tallied = []
     for slug in ("moods", "moods-wave-2"):
-        survey = live.server.surveys.find(slug)
+        survey = live.server.surveys.find_survey(slug)
         assert survey is not None
         client.post(f"/desk/{slug}/do/open", headers=FORM)
         for _ in range(60):
             random = CryptoRandom()
-            question = int(survey.collection.draw(1, random)[0])
+            question = int(survey.collection.draw_questions(1, random)[0])
             outputs = list(survey.collection.questions[question].mechanism.outputs())
             value = tuple(map(int, outputs[0]))
             sent = Report(survey.collection.digest, token_hex(16), question, value)
             assert live.post(sent, slug).status_code == 201
         client.post(f"/desk/{slug}/do/close", data={"confirm": slug}, headers=OURS)
-        tallied.append(live.server.analyses.of(survey).tally)
+        tallied.append(live.server.analyses.get_analysis(survey).tally)
         client.post(f"/desk/{slug}/do/wave", data={"respondents": "500"}, headers=OURS)
-    third = live.server.surveys.find("moods-wave-3")
+    third = live.server.surveys.find_survey("moods-wave-3")
     assert third is not None
     check_shares(third.collection, tallied)
     page = client.get("/desk/moods-simulated").text
@@ -406,7 +407,7 @@ def test_what_is_downloaded_of_invented_people_says_so(live: Live, tmp_path: Pat
 def test_only_invented_people_are_in_a_collection_named_so(live: Live) -> None:
     """A real one of such a name would be taken for a play, or a play for it."""
     client = entered(live)
-    fields = {"questions": EXAMPLE, "truth": "50", "name": "staff-simulated"}
+    fields = {"questions": EXAMPLE_QUESTIONS, "truth": "50", "name": "staff-simulated"}
     answer = client.post("/desk/new/collection", data=fields, headers=OURS)
     assert answer.status_code == 422
     assert "are kept for invented people" in answer.text
@@ -416,7 +417,7 @@ def test_only_invented_people_are_in_a_collection_named_so(live: Live) -> None:
     client.post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=OURS)
     client.post("/desk/new/collection", data={**fields, "name": "jobs"}, headers=OURS)
     other = client.post("/desk/jobs/do/rehearse", headers=FORM)
-    assert "holds invented answers to another questionnaire" in other.text
+    assert "holds simulated answers to another questionnaire" in other.text
 
 
 def test_a_tab_left_open_does_not_act_on_another_collection(live: Live) -> None:
@@ -425,23 +426,23 @@ def test_a_tab_left_open_does_not_act_on_another_collection(live: Live) -> None:
     number = re.findall(r'name="number" value="(\d+)"', client.get("/desk/jobs").text)
     assert len(set(number)) == 1
     client.post("/desk/jobs/do/delete", data={"confirm": "jobs"}, headers=OURS)
-    fields = {"questions": EXAMPLE, "truth": "50", "name": "jobs"}
+    fields = {"questions": EXAMPLE_QUESTIONS, "truth": "50", "name": "jobs"}
     client.post("/desk/new/collection", data=fields, headers=OURS)
     for act in ("open", "close", "delete"):
         data = {"confirm": "jobs", "number": number[0]}
         stale = client.post(f"/desk/jobs/do/{act}", data=data, headers=OURS)
         assert stale.status_code == 409
-        assert "made anew since that page was opened" in stale.text
-    found = live.server.surveys.find("jobs")
+        assert "created again since that page was opened" in stale.text
+    found = live.server.surveys.find_survey("jobs")
     assert found is not None
-    assert live.server.surveys.state(found) == "draft"
+    assert live.server.surveys.read_state(found) == "draft"
 
 
 def test_a_collection_that_another_process_deleted_is_gone(live: Live) -> None:
-    client, survey = entered(live), live.server.surveys.find("jobs")
+    client, survey = entered(live), live.server.surveys.find_survey("jobs")
     assert survey is not None
     with live.server.database.write() as connection:
-        acts.delete(connection, survey.number)  # the server does not know of it
+        surveys.delete_survey(connection, survey.number)  # the server does not know of it
     assert client.get("/desk/jobs").status_code == 404
 
 
@@ -452,7 +453,7 @@ def test_people_at_the_desk_read_pages_not_json(live: Live) -> None:
         assert answer.status_code == 401
         assert "Sign in to the desk" in answer.text
         assert "signed out" not in answer.text
-    stranger.cookies.set(access.COOKIE, "of-yesterday")
+    stranger.cookies.set(access.SESSION_COOKIE, "of-yesterday")
     assert "You are signed out" in stranger.get("/desk/jobs").text
     client = entered(live)
     for path in ("/desk/unknown", "/desk/NOT A NAME", "/desk/jobs/files/other"):
@@ -470,7 +471,13 @@ def test_the_day_of_deletion_is_told_and_reminded_of(
 ) -> None:
     client = entered(live)
     days = {"closes": "2099-03-30", "deletes": "2099-04-05"}
-    fields = {"questions": EXAMPLE, "truth": "50", "name": "staff", "entry": "invited", **days}
+    fields = {
+        "questions": EXAMPLE_QUESTIONS,
+        "truth": "50",
+        "name": "staff",
+        "entry": "invited",
+        **days,
+    }
     early = client.post(
         "/desk/new/collection", data={**fields, "deletes": "2099-03-30"}, headers=OURS
     )
@@ -499,16 +506,21 @@ def test_the_day_of_deletion_is_told_and_reminded_of(
 
 def test_a_form_that_is_refused_keeps_what_was_chosen(live: Live) -> None:
     client = entered(live)
-    fields = {"questions": EXAMPLE, "truth": "x", "entry": "invited", "withdrawal": "none"}
+    fields = {
+        "questions": EXAMPLE_QUESTIONS,
+        "truth": "x",
+        "entry": "invited",
+        "withdrawal": "none",
+    }
     page = client.post("/desk/new/collection", data=fields, headers=OURS).text
     assert re.findall(r'<option value="(\w+)" selected>', page) == ["invited", "none"]
 
 
 def test_collections_are_made_from_a_list_a_document_or_a_schema(live: Live) -> None:
     client = entered(live)
-    fields = {"title": "My Staff", "questions": EXAMPLE, "truth": "50", "batch": "20"}
+    fields = {"title": "My Staff", "questions": EXAMPLE_QUESTIONS, "truth": "50", "batch": "20"}
     line = client.post("/desk/promise", data=fields, headers=OURS)
-    epsilon = collection_from(fields).guarantee.epsilon
+    epsilon = parse_collection(fields).guarantee.epsilon
     assert f"Epsilon {epsilon:.3g} per person" in line.text
     weaker = client.post("/desk/promise", data={**fields, "truth": "99"}, headers=OURS)
     assert "This protection is weak" in weaker.text
@@ -520,10 +532,10 @@ def test_collections_are_made_from_a_list_a_document_or_a_schema(live: Live) -> 
     again = client.post("/desk/new/collection", data=fields, headers=OURS)
     assert "there is a survey named my-staff" in again.text
     assert client.post("/desk/my-staff/do/open", headers=FORM).is_redirect
-    found = live.server.surveys.find("my-staff")
+    found = live.server.surveys.find_survey("my-staff")
     assert found is not None
     assert found.announcement.batch == 20
-    assert live.server.surveys.state(found) == "open"
+    assert live.server.surveys.read_state(found) == "open"
     schema = plan().schema.to_json()
     answer = client.post(
         "/desk/new/collection",
@@ -531,7 +543,7 @@ def test_collections_are_made_from_a_list_a_document_or_a_schema(live: Live) -> 
         headers=OURS,
     )
     assert answer.is_redirect
-    assert live.server.surveys.find("from-schema").collection.epsilon == 2.0  # type: ignore[union-attr]
+    assert live.server.surveys.find_survey("from-schema").collection.epsilon == 2.0  # type: ignore[union-attr]
 
 
 WHOLE = ("", "0", "-1", "1.5", "²", "1e3", "9" * 5000, "1 000", "<b>1</b>")
@@ -543,7 +555,7 @@ def test_numbers_in_forms_are_numbers(text: str, live: Live) -> None:
     client = entered(live)
     added(live.server.database, three_classes(), "moods", batch=1)
     client.post("/desk/moods/do/close", data={"confirm": "moods"}, headers=OURS)
-    fields = {"questions": EXAMPLE, "truth": "50", "name": "staff", "batch": text}
+    fields = {"questions": EXAMPLE_QUESTIONS, "truth": "50", "name": "staff", "batch": text}
     for path, data in (
         ("/desk/new/collection", fields),
         ("/desk/letters/letters", {"count": text}),
@@ -643,7 +655,7 @@ def test_letters_promise_what_the_collection_does(live: Live) -> None:
 
 def test_letters_by_the_command_line_have_everything_inside(live: Live, tmp_path: Path) -> None:
     out = tmp_path / "letters.html"
-    told = ["letters", "letters", "--count", "2", "--database", str(live.server.database.place)]
+    told = ["letters", "letters", "--count", "2", "--database", str(live.server.database.location)]
     told += ["--address", live.base, "-o", str(out)]
     assert CliRunner().invoke(main, told).exit_code == 0
     text = out.read_text()
@@ -665,7 +677,7 @@ def test_liars_can_move_a_share_as_far_as_the_desk_says_and_no_further(
     """Every report that anyone could send counts at most what is stated; some report reaches it."""
     from discreet.collection.tally import Tally
 
-    survey = live.server.surveys.find(kind)
+    survey = live.server.surveys.find_survey(kind)
     assert survey is not None
     collection = survey.collection
     reached = 0.0
@@ -690,13 +702,13 @@ def test_liars_can_move_a_share_as_far_as_the_desk_says_and_no_further(
                 count = round(base * share)
                 picks = rng.integers(len(some), size=count)
                 tally.add_values(other, [some[p] for p in picks])
-            before = Results(Analysis(survey, 0, tally)).classes[0]
+            before = SurveyResults(Analysis(survey, 0, tally)).classes[0]
             lied: Any = Tally(collection)
             lied = lied + tally
             liars = 10
             lied.add_values(question, [value] * liars)
-            after = Results(Analysis(survey, 0, lied)).classes[0]
-            low, high = before.moved(liars / (base + liars))
+            after = SurveyResults(Analysis(survey, 0, lied)).classes[0]
+            low, high = before.compute_liar_range(liars / (base + liars))
             assert low - 0.002 <= after.value <= high + 0.002
             reached = max(reached, (after.value - before.value) / (high - before.value))
         if collection.kind == "plan":
@@ -710,7 +722,7 @@ def test_evidence_is_no_bolder_than_the_reports() -> None:
     """All ranges hold together: of 15 collections 11, below that with a chance of 6e-4 at 95 %."""
     asked = Schema([Categorical("town", list("abcdef"))], "sick", ["no", "yes"])
     made, people, rng = make_plan(asked, epsilon=3.0), 1500, np.random.default_rng()
-    survey = Survey(9, "towns", made, Announcement.plain(made, "towns"), b"")
+    survey = Survey(9, "towns", made, Announcement.make_default(made, "towns"), b"")
     chances = np.array([[0.3, 0.25, 0.2, 0.15, 0.09, 0.01], [0.05, 0.1, 0.15, 0.25, 0.3, 0.15]])
     held, bold = 0, 0.0
     for _ in range(15):
@@ -721,13 +733,15 @@ def test_evidence_is_no_bolder_than_the_reports() -> None:
             "sick": np.where(sick, "yes", "no").astype(object),
         }
         tally: Any = Tally(made)
-        for question, _, values in answers(made, made.encoded(rows), CryptoRandom()):
+        for question, _, values in iter_simulated_answers(
+            made, made.encode_columns(rows), CryptoRandom()
+        ):
             tally.add_values(question, values)
         fits = True
-        for one in Results(Analysis(survey, 0, tally)).evidence:
-            truth = np.divide(*chances[:, "abcdef".index(one.what[-1])][[1, 0]])
+        for one in SurveyResults(Analysis(survey, 0, tally)).evidence:
+            truth = np.divide(*chances[:, "abcdef".index(one.statement[-1])][[1, 0]])
             truth = truth if one.label == "yes" else 1 / truth
-            least, most = one.supported or (0.0, np.inf)
+            least, most = one.supported_range or (0.0, np.inf)
             fits &= least <= truth <= most
             bold = max(bold, one.odds / truth)
         held += fits
@@ -741,22 +755,24 @@ def test_ranges_of_exact_counts_are_the_counts() -> None:
     rows = {"town": [*"aaabbaaaaabbbb"], "mood": ["bad"] * 5 + ["fair"] * 4 + ["good"] * 5}
     found = count(rows, asked)
     bad, fair, good = 3 / 5, 4 / 4, 1 / 5
-    assert range_of(found, ("town", "a"), "bad", "good") == pytest.approx((bad / good,) * 2)
+    assert estimate_odds_range(found, ("town", "a"), "bad", "good") == pytest.approx(
+        (bad / good,) * 2
+    )
     both = (4 * fair + 5 * good) / 9
-    assert range_of(found, ("town", "a"), "bad") == pytest.approx((bad / both,) * 2)
+    assert estimate_odds_range(found, ("town", "a"), "bad") == pytest.approx((bad / both,) * 2)
     assert abs(bad / good - bad / both) > 1
-    assert range_of(found, ("town", "c"), "bad") is None
+    assert estimate_odds_range(found, ("town", "c"), "bad") is None
 
 
 def test_numbers_asked_by_their_mean_have_a_chart_whose_intervals_hold(live: Live) -> None:
     """Of 150 collections at least 130: below that with a chance of 1e-5 if 95 % is true."""
     asked = Schema([Numeric("income", 0, 1e6, optional=False)], "sick", ["no", "yes"])
     made, people, rng = (
-        make_plan(asked, epsilon=1.0, choices=Choices(numeric="gaussian")),
+        make_plan(asked, epsilon=1.0, options=PlanOptions(numeric="gaussian")),
         6000,
         np.random,
     )
-    survey = Survey(9, "means", made, Announcement.plain(made, "means"), b"")
+    survey = Survey(9, "means", made, Announcement.make_default(made, "means"), b"")
     held, narrow, truth = 0, 0, {"sick no": 700_000, "sick yes": 300_000}
     for _ in range(75):
         sick = rng.random(people) < 0.4
@@ -766,17 +782,19 @@ def test_numbers_asked_by_their_mean_have_a_chart_whose_intervals_hold(live: Liv
             "sick": np.where(sick, "yes", "no").astype(object),
         }
         tally: Any = Tally(made)
-        for question, _, values in answers(made, made.encoded(rows), CryptoRandom()):
+        for question, _, values in iter_simulated_answers(
+            made, made.encode_columns(rows), CryptoRandom()
+        ):
             tally.add_values(question, values)
-        for one in Results(Analysis(survey, 0, tally)).means["income"]:
+        for one in SurveyResults(Analysis(survey, 0, tally)).means["income"]:
             held += one.low <= truth[one.label] <= one.high
             half = (one.high - one.low) / 4
             narrow += abs(one.value - truth[one.label]) <= half
     assert held >= 130
     assert narrow < 130  # the twin: intervals of half the width
     added(live.server.database, made, "income")
-    survey = live.server.surveys.find("income")  # type: ignore[assignment]
-    rehearse(live.server.database, made, survey.announcement, 2000)
+    survey = live.server.surveys.find_survey("income")  # type: ignore[assignment]
+    create_rehearsal(live.server.database, made, survey.announcement, 2000)
     page = entered(live).get("/desk/income-simulated").text
     assert "Mean of income" in page
     assert "1,000,000" in page  # the scale is that of the public bounds, without exponents
@@ -787,23 +805,27 @@ def test_a_rehearsal_is_apart_and_closed(make: Any, tmp_path: Path) -> None:
     with Database(f"sqlite:///{tmp_path}/c.db") as database:
         database.migrate()
         number = added(database, make(), "real")
-        from discreet.server.surveys import Surveys
+        from discreet.server.surveys import SurveyStore
 
-        surveys = Surveys(database)
-        real = surveys.find("real")
+        store = SurveyStore(database)
+        real = store.find_survey("real")
         assert real is not None
-        name = rehearse(database, real.collection, real.announcement, 300)
-        made = surveys.find(name)
+        name = create_rehearsal(database, real.collection, real.announcement, 300)
+        made = store.find_survey(name)
         assert made is not None
         assert name == "real-simulated"
-        assert surveys.state(made) == "closed"
+        assert store.read_state(made) == "closed"
         assert made.announcement.words["en"].title.startswith("SIMULATED")
         with database.read() as connection:
-            assert load(connection, number, real.collection).reports == 0
-            counted = load(connection, made.number, made.collection)
+            assert load_tally(connection, number, real.collection).reports == 0
+            counted = load_tally(connection, made.number, made.collection)
             assert counted.reports == 300
-            assert same(counted, recounted(connection, made.number, made.collection))
-        assert rehearse(database, real.collection, real.announcement, 300) == name  # a second start
+            assert has_same_counts(
+                counted, recount_reports(connection, made.number, made.collection)
+            )
+        assert (
+            create_rehearsal(database, real.collection, real.announcement, 300) == name
+        )  # a second start
 
 
 # ---------------------------------------------------------------- verify and page
@@ -825,16 +847,18 @@ def test_verify_finds_every_change(live: Live, monkeypatch: pytest.MonkeyPatch) 
         answer = client.get(address)
         return answer.status_code, answer.content, answer.headers["content-security-policy"]
 
-    every = verifying.verify(url, fetch)
+    every = verifying.verify_page(url, fetch)
     assert all(one.same for one in every)
     names = [one.name for one in every]
     assert {"the page", "content policy", "announcement", "document", *Bundle().files} == set(names)
-    survey = live.server.surveys.find("jobs")
+    survey = live.server.surveys.find_survey("jobs")
     assert survey is not None
     named = f"{url}#d={survey.announcement.digest.removeprefix('sha256:')}"
-    assert all(one.same for one in verifying.verify(named, fetch))
+    assert all(one.same for one in verifying.verify_page(named, fetch))
     other = f"{url}#d={'0' * 64}"
-    assert [one.name for one in verifying.verify(other, fetch) if not one.same] == ["announcement"]
+    assert [one.name for one in verifying.verify_page(other, fetch) if not one.same] == [
+        "announcement"
+    ]
     told = f"{live.base}/api/v1/surveys/jobs"
     places = {"the page": url, "document": f"{told}/document", "announcement": told}
     for name in (
@@ -850,7 +874,7 @@ def test_verify_finds_every_change(live: Live, monkeypatch: pytest.MonkeyPatch) 
                 return status, body.replace(b'"asks":""', b'"asks":"x"'), policy
             return status, body.replace(b"e", b"E", 1) if address == where else body, policy
 
-        changed = [one.name for one in verifying.verify(url, lying) if not one.same]
+        changed = [one.name for one in verifying.verify_page(url, lying) if not one.same]
         assert changed == [name]
     assert run.invoke(main, ["verify", f"{live.base}/s/unknown"]).exit_code != 0
 
@@ -864,7 +888,7 @@ def test_the_list_of_a_release_has_the_digest_of_the_page(tmp_path: Path) -> Non
     file.write_text(file.read_text().replace("a", "b", 1))
     other = run.invoke(main, ["verify", "--release", str(file)])
     assert other.exit_code != 0
-    assert "lists another page" in str(other.output) + str(other.exception)
+    assert "lists a different page" in str(other.output) + str(other.exception)
     assert "verify --list >dist/page.sha256" in (ROOT / "Makefile").read_text()
 
 

@@ -29,12 +29,12 @@ from servers import added, client, files_in, fresh_postgres, plan, report, store
 from test_server_drafts import process
 
 from discreet.server.access import Access
-from discreet.server.arrivals import Arrival, take
+from discreet.server.arrivals import Arrival, store_arrivals
 from discreet.server.database import Database
-from discreet.server.intake import Row, packed
-from discreet.server.settle import settle
-from discreet.server.surveys import Surveys
-from discreet.server.tallies import load, recounted, same
+from discreet.server.intake import ReportRow, pack_integers
+from discreet.server.settle import settle_arrivals
+from discreet.server.surveys import SurveyStore
+from discreet.server.tallies import has_same_counts, load_tally, recount_reports
 
 ROUNDS = int(os.environ.get("DISCREET_ROUNDS", "10"))
 SENDERS = 4
@@ -137,14 +137,16 @@ def files_of_an_export(
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     made = [report(plan())[0] for _ in range(50)]
-    rows = [Row(bytes.fromhex(one.id), one.question, packed(one.value)) for one in made]
+    rows = [
+        ReportRow(bytes.fromhex(one.id), one.question, pack_integers(one.value)) for one in made
+    ]
     with Database(f"sqlite:///{tmp_path}/collected.db") as database:
         database.migrate()
         number = added(database, plan(), "plan")
         with database.write() as connection:
-            take(connection, number, False, [Arrival(row) for row in rows])
-        assert settle(database, number, plan(), 1) == len(rows)
-        token = Access(database).make("viewer", "test")
+            store_arrivals(connection, number, False, [Arrival(row) for row in rows])
+        assert settle_arrivals(database, number, plan(), 1) == len(rows)
+        token = Access(database).create_token("viewer", "test")
     with process(tmp_path, EXPORTING + patch) as (base, running, _), client(base) as asking:
         with pytest.raises(httpx.TransportError):
             asking.get(
@@ -168,10 +170,12 @@ def test_twin_a_file_with_a_name_is_left(tmp_path: Path, monkeypatch: pytest.Mon
 
 def check(url: str, known: set[str], acknowledged: set[str], gone: set[str]) -> None:
     with Database(url, serving=False) as database:
-        ((survey, _),) = Surveys(database).all()
+        ((survey, _),) = SurveyStore(database).list_surveys()
         with database.read() as connection:
-            stored = load(connection, survey.number, survey.collection)
-            assert same(stored, recounted(connection, survey.number, survey.collection))
+            stored = load_tally(connection, survey.number, survey.collection)
+            assert has_same_counts(
+                stored, recount_reports(connection, survey.number, survey.collection)
+            )
         here, withdrawn = stored_ids(database, survey.number)
     assert len(here) == len(set(here)), "a report is stored twice"
     assert set(here) <= known, "a report was invented"

@@ -78,7 +78,7 @@ def test_the_digest_changes_with_every_file() -> None:
 
 
 def test_the_page_is_the_same_wherever_it_is_rendered() -> None:
-    assert BUNDLE.page() == Bundle().page()
-    abroad = BUNDLE.page("https://survey.example.org", "health")
+    assert BUNDLE.render_page() == Bundle().render_page()
+    abroad = BUNDLE.render_page("https://survey.example.org", "health")
     assert 'content="https://survey.example.org"' in abroad
     assert "connect-src &#39;self&#39; https://survey.example.org" in abroad

@@ -19,15 +19,15 @@ from servers import Live, added, fresh_postgres, plan, questionnaire, report, se
 from test_killed import Process
 
 from discreet.cli import main
-from discreet.cli.serve import _remind
+from discreet.cli.serve import _warn_overdue
 from discreet.collection.tally import Tally
 from discreet.local import Plan
 from discreet.server.access import Access
 from discreet.server.database import Database
 from discreet.server.running import Server
-from discreet.server.settings import Settings
-from discreet.server.settle import settle
-from discreet.server.surveys import Surveys
+from discreet.server.settings import ServerSettings
+from discreet.server.settle import settle_arrivals
+from discreet.server.surveys import SurveyStore
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "how-to" / "serve-a-survey.md").read_text("utf-8")
@@ -123,17 +123,19 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
 
 def settled(url: str, collection: Any, count: int = 30, name: str = "health") -> None:
     """A database with some settled reports."""
-    from discreet.server.arrivals import Arrival, take
-    from discreet.server.intake import Row, packed
+    from discreet.server.arrivals import Arrival, store_arrivals
+    from discreet.server.intake import ReportRow, pack_integers
 
     with Database(url) as opened:
         opened.migrate()
         number = added(opened, collection, name)
         made = [report(collection)[0] for _ in range(count)]
-        rows = [Row(bytes.fromhex(one.id), one.question, packed(one.value)) for one in made]
+        rows = [
+            ReportRow(bytes.fromhex(one.id), one.question, pack_integers(one.value)) for one in made
+        ]
         with opened.write() as connection:
-            take(connection, number, False, [Arrival(row) for row in rows])
-        assert settle(opened, number, collection, 1) == count
+            store_arrivals(connection, number, False, [Arrival(row) for row in rows])
+        assert settle_arrivals(opened, number, collection, 1) == count
 
 
 def test_check_recounts_and_tells_a_wrong_tally(url: str) -> None:
@@ -152,7 +154,7 @@ def test_tokens_and_migrations_by_command(url: str) -> None:
     made = run("serve", "--database", url, "--token", "viewer=analysis")
     token = made.stdout.splitlines()[0]
     with Database(url) as opened:
-        grant = Access(opened).grant_of(token, "token")
+        grant = Access(opened).find_grant(token, "token")
         assert grant is not None
         assert (grant.role, grant.label) == ("viewer", "analysis")
     assert run("serve", "--database", url, "--revoke", "analysis").output == "revoked  1\n"
@@ -323,7 +325,7 @@ def test_the_start_reminds_of_what_should_be_deleted(
         opened.migrate()
         added(opened, plan(), "old", deletes="2001-02-03")
         added(opened, questionnaire(), "new", deletes="2999-02-03")
-        _remind(Server(opened, Settings("http://127.0.0.1")))
+        _warn_overdue(Server(opened, ServerSettings("http://127.0.0.1")))
     told = capsys.readouterr().err
     assert "old should have been deleted by 2001-02-03" in told
     assert "new" not in told
@@ -334,7 +336,9 @@ def test_surveys_of_a_database_are_served_without_files(tmp_path: Path) -> None:
         opened.migrate()
         added(opened, plan(), "first")
         added(opened, questionnaire(), "second")
-        assert [one.slug for one, state in Surveys(opened).all() if state == "open"] == [
+        assert [
+            one.slug for one, state in SurveyStore(opened).list_surveys() if state == "open"
+        ] == [
             "first",
             "second",
         ]

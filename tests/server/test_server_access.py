@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from servers import Live, added, files_in, plan, problem, report, serving
 
-from discreet.server.access import COOKIE, Access, session_cookie
+from discreet.server.access import SESSION_COOKIE, Access, format_session_cookie
 from discreet.server.database import Database
-from discreet.server.headers import ALWAYS, content_policy
-from discreet.server.invitations import code_hash, link_of, qr_code
-from discreet.server.limits import Limits
-from discreet.server.problems import TYPES, Problem
-from discreet.server.settings import Settings
+from discreet.server.headers import DEFAULT_HEADERS, make_content_policy
+from discreet.server.invitations import draw_qr_code, hash_code, make_link
+from discreet.server.limits import RateLimiter
+from discreet.server.problems import PROBLEM_TYPES, Problem
+from discreet.server.settings import ServerSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS = ("tally", "statistics", "model", "reports.parquet")
@@ -39,7 +39,7 @@ def live(opened: Database) -> Live:
 
 
 def test_results_need_a_viewer_and_acts_an_owner(live: Live) -> None:
-    viewer = live.server.access.make("viewer", "reader")
+    viewer = live.server.access.create_token("viewer", "reader")
     for path in VIEWS:
         assert problem(live.client.get(f"/api/v1/surveys/health/{path}")) == "unauthorized"
         answer = live.owned("GET", f"/health/{path}", "x" * 43)
@@ -50,32 +50,32 @@ def test_results_need_a_viewer_and_acts_an_owner(live: Live) -> None:
         answer = live.owned("POST", f"/health/{path}", viewer, json={"count": 1})
         assert problem(answer) == "forbidden"
     assert problem(live.owned("DELETE", "/health", viewer)) == "forbidden"
-    assert live.server.access.revoke("reader") == 1
+    assert live.server.access.revoke_tokens("reader") == 1
     assert problem(live.owned("GET", "/health/tally", viewer)) == "unauthorized"
 
 
 def test_tokens_are_hashed_at_rest_and_expire(opened: Database, tmp_path: Path) -> None:
     access = Access(opened)
-    token = access.make("owner", "me")
-    assert access.grant_of(token, "token") is not None
-    assert access.grant_of(token, "session") is None, "a token is not a session"
-    opened.tidy()
+    token = access.create_token("owner", "me")
+    assert access.find_grant(token, "token") is not None
+    assert access.find_grant(token, "session") is None, "a token is not a session"
+    opened.truncate_log()
     files = b"".join(files_in(tmp_path).values())
     assert token.encode() not in files
-    old = access.make("owner", "old", days=-1)
-    assert access.grant_of(old, "token") is None
+    old = access.create_token("owner", "old", days=-1)
+    assert access.find_grant(old, "token") is None
     with pytest.raises(ValueError, match="one of viewer, owner"):
-        access.make("admin", "me")
-    assert [one["label"] for one in access.listed()] == ["me", "old"]
+        access.create_token("admin", "me")
+    assert [one["label"] for one in access.list_tokens()] == ["me", "old"]
 
 
 def test_the_link_of_the_desk_works_once_and_its_cookie_only_from_our_pages(live: Live) -> None:
     access = live.server.access
-    once = access.once()
-    session = access.enter(once)
+    once = access.create_link_token()
+    session = access.exchange_link_token(once)
     with pytest.raises(Exception, match="used before"):
-        access.enter(once)
-    cookie = {"Cookie": session_cookie(session, secure=False).partition(";")[0]}
+        access.exchange_link_token(once)
+    cookie = {"Cookie": format_session_cookie(session, secure=False).partition(";")[0]}
     path = "/api/v1/surveys/health"
     assert live.client.get(f"{path}/tally", headers=cookie).status_code == 200
     for site, kind in (
@@ -90,9 +90,9 @@ def test_the_link_of_the_desk_works_once_and_its_cookie_only_from_our_pages(live
         assert problem(answer) == "small-batch"
     foreign = {**cookie, "Origin": "https://evil.example"}
     assert problem(live.client.post(f"{path}/settle", headers=foreign)) == "cross-site"
-    assert "HttpOnly; SameSite=Strict; Secure" in session_cookie("x", secure=True)
-    assert COOKIE in session_cookie("", secure=True)
-    access.leave(session)
+    assert "HttpOnly; SameSite=Strict; Secure" in format_session_cookie("x", secure=True)
+    assert SESSION_COOKIE in format_session_cookie("", secure=True)
+    access.end_session(session)
     assert live.client.get(f"{path}/tally", headers=cookie).status_code == 401
 
 
@@ -100,13 +100,13 @@ def test_only_the_token_of_a_link_opens_a_session_and_only_while_it_is_new(
     opened: Database,
 ) -> None:
     access = Access(opened)
-    program = access.make("viewer", "program")
-    old = access.make("owner", "desk", "once", days=-1)
+    program = access.create_token("viewer", "program")
+    old = access.create_token("owner", "desk", "once", days=-1)
     for token in (program, old):
         with pytest.raises(Problem, match="used before, or is too old"):
-            access.enter(token)
-    assert access.grant_of(program, "token") is not None, "a refused token is not used up"
-    assert access.enter(access.once())
+            access.exchange_link_token(token)
+    assert access.find_grant(program, "token") is not None, "a refused token is not used up"
+    assert access.exchange_link_token(access.create_link_token())
 
 
 def test_what_owners_do_is_written_down_by_day(live: Live, opened: Database) -> None:
@@ -130,7 +130,7 @@ def test_a_code_is_used_once_and_only_its_hash_is_stored(opened: Database, tmp_p
         def state(code: str) -> str:
             return str(live.client.post(path, json={"code": code}).json()["state"])
 
-        survey = live.server.surveys.find("closed-shop")
+        survey = live.server.surveys.find_survey("closed-shop")
         assert survey is not None
         digest = survey.announcement.digest.removeprefix("sha256:")
         assert made["links"][0] == f"{live.base}/s/closed-shop#c={code}&d={digest}"
@@ -144,17 +144,17 @@ def test_a_code_is_used_once_and_only_its_hash_is_stored(opened: Database, tmp_p
         assert problem(live.post(second, "closed-shop", Invitation=code)) == "invitation"
         assert live.post(first, "closed-shop", Invitation=code).status_code == 200
         assert live.post(first, "closed-shop").status_code == 200, "a repetition needs no code"
-    opened.tidy()
+    opened.truncate_log()
     files = b"".join(files_in(tmp_path).values())
     assert code.encode() not in files
-    hashed = code_hash(2, code)
+    hashed = hash_code(2, code)
     assert hashed is not None
     assert hashed in files
-    assert code_hash(1, code) != hashed, "a code belongs to one survey"
+    assert hash_code(1, code) != hashed, "a code belongs to one survey"
 
 
 def test_a_link_is_an_image_that_a_strict_policy_shows() -> None:
-    image = qr_code(link_of("https://example.org", "health", "sha256:" + "0" * 64, "a" * 26))
+    image = draw_qr_code(make_link("https://example.org", "health", "sha256:" + "0" * 64, "a" * 26))
     assert image.startswith("<svg")
     assert "style" not in image
     assert "width=" not in image
@@ -174,7 +174,7 @@ def test_headers_are_on_every_answer_and_pages_elsewhere_may_send_reports(live: 
         "document": live.client.get("/api/v1/surveys/health/document"),
     }
     for what, answer in answers.items():
-        lacking = set(ALWAYS) - set(answer.headers)
+        lacking = set(DEFAULT_HEADERS) - set(answer.headers)
         assert not lacking, (what, lacking)
         assert "script-src 'self';" in answer.headers["content-security-policy"]
         assert "server" not in answer.headers
@@ -187,7 +187,7 @@ def test_headers_are_on_every_answer_and_pages_elsewhere_may_send_reports(live: 
     assert "invitation" in allowed.headers["access-control-allow-headers"]
     tally = live.client.options("/api/v1/surveys/health/tally")
     assert "access-control-allow-origin" not in tally.headers
-    assert "'sha256-abc'" in content_policy(["sha256-abc"])
+    assert "'sha256-abc'" in make_content_policy(["sha256-abc"])
 
 
 def test_the_document_is_its_canonical_bytes(live: Live) -> None:
@@ -207,16 +207,16 @@ def test_the_document_is_its_canonical_bytes(live: Live) -> None:
 
 def test_addresses_have_limits_and_are_forgotten() -> None:
     now = [0.0]
-    limits = Limits(rate=2.0, burst=3.0, clock=lambda: now[0])
-    assert [limits.allow("192.0.2.1") for _ in range(4)] == [True, True, True, False]
-    assert limits.allow("192.0.2.2"), "another address"
+    limits = RateLimiter(rate=2.0, burst=3.0, clock=lambda: now[0])
+    assert [limits.allow_request("192.0.2.1") for _ in range(4)] == [True, True, True, False]
+    assert limits.allow_request("192.0.2.2"), "another address"
     now[0] = 0.5
-    assert [limits.allow("192.0.2.1") for _ in range(2)] == [True, False]
-    assert [limits.allow("2001:db8::1") for _ in range(3)] == [True] * 3
-    assert not limits.allow("2001:db8::ffff"), "the same network of 64 bits"
-    assert limits.allow("2001:db8:0:1::1")
+    assert [limits.allow_request("192.0.2.1") for _ in range(2)] == [True, False]
+    assert [limits.allow_request("2001:db8::1") for _ in range(3)] == [True] * 3
+    assert not limits.allow_request("2001:db8::ffff"), "the same network of 64 bits"
+    assert limits.allow_request("2001:db8:0:1::1")
     assert not any(b"192" in key for key in limits._buckets)
-    assert all(Limits(0, 1).allow(None) for _ in range(10))
+    assert all(RateLimiter(0, 1).allow_request(None) for _ in range(10))
 
 
 def test_a_flood_from_one_address_is_told_to_wait(opened: Database) -> None:
@@ -283,9 +283,9 @@ def test_nothing_about_who_sent_is_stored_or_logged(
 
 def test_slow_and_silent_senders_are_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     from discreet.server import reports
-    from discreet.serving import Patience
+    from discreet.serving import RequestLimits
 
-    monkeypatch.setattr(reports, "REPORTS", Patience(start=0.2))
+    monkeypatch.setattr(reports, "REPORT_PATIENCE", RequestLimits(base_seconds=0.2))
     head = (
         b"POST /api/v1/surveys/health/reports HTTP/1.1\r\nHost: x\r\n"
         b"Content-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
@@ -318,7 +318,7 @@ def test_an_error_of_ours_is_a_problem_without_a_traceback(
     def broken(*_: object) -> None:
         raise RuntimeError("a secret of somebody")
 
-    monkeypatch.setattr(live.server.surveys, "all", broken)
+    monkeypatch.setattr(live.server.surveys, "list_surveys", broken)
     answer = live.client.get("/api/v1/surveys")
     assert (answer.status_code, problem(answer)) == (500, "internal")
     out, err = capfd.readouterr()
@@ -359,14 +359,14 @@ def test_surveys_are_made_opened_and_deleted_with_everything(live: Live, opened:
 def test_statistics_model_and_predictions_are_those_of_the_program(live: Live) -> None:
     from discreet.collection.tally import Tally
     from discreet.estimation import estimate
-    from discreet.local.inversion import statistics_of
+    from discreet.local.inversion import estimate_statistics
 
     made = [report(live.collection)[0] for _ in range(40)]
     for one in made:
         live.post(one)
     assert problem(live.owned("GET", "/health/model")) == "no-reports"
     live.owned("POST", "/health/settle", params={"anyway": True})
-    ours = statistics_of(Tally.of(live.collection, made))
+    ours = estimate_statistics(Tally.from_reports(live.collection, made))
     assert live.owned("GET", "/health/statistics").text == ours.to_json()
     assert live.owned("GET", "/health/model").text == estimate(ours).to_json()
     rows = [{"smokes": "yes", "age": 30}, {"smokes": None, "age": 80}]
@@ -378,9 +378,9 @@ def test_statistics_model_and_predictions_are_those_of_the_program(live: Live) -
 
 
 def test_settings_are_checked_and_every_problem_is_in_the_guide() -> None:
-    for wrong in ({"base": "survey.example.org"}, {"base": "https://x/"}, {"rate": -1.0}):
+    for wrong in ({"base_url": "survey.example.org"}, {"base_url": "https://x/"}, {"rate": -1.0}):
         with pytest.raises(ValueError, match=r"https://|rate"):
-            Settings(**wrong)  # type: ignore[arg-type]
+            ServerSettings(**wrong)  # type: ignore[arg-type]
     guide = (ROOT / "docs" / "how-to" / "serve-a-survey.md").read_text("utf-8")
     listed = dict(re.findall(r"^\| `([a-z-]+)` \| (\d{3}) \|", guide, re.M))
-    assert listed == {kind: str(status) for kind, (status, _) in TYPES.items()}
+    assert listed == {kind: str(status) for kind, (status, _) in PROBLEM_TYPES.items()}

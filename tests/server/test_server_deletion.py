@@ -30,17 +30,16 @@ from servers import (
 from test_server_unlinkable import bytes_of
 
 from discreet import Categorical, Schema
-from discreet.local import Choices, make_plan
+from discreet.local import PlanOptions, make_plan
 from discreet.randomness import CryptoRandom
 from discreet.server import database as db
-from discreet.server import erasure
+from discreet.server import erasure, surveys
 from discreet.server import settle as settling
-from discreet.server import surveys as acts
-from discreet.server.arrivals import Arrival, take
+from discreet.server.arrivals import Arrival, store_arrivals
 from discreet.server.database import Database
 from discreet.server.erasure import erase_deleted, is_pending
-from discreet.server.intake import Row, packed
-from discreet.server.settle import settle, settle_piece, withdraw
+from discreet.server.intake import ReportRow, pack_integers
+from discreet.server.settle import settle_arrivals, settle_piece, withdraw_report
 
 PEOPLE = 300
 VALUES = 160
@@ -73,16 +72,16 @@ def no_autovacuum(request: pytest.FixtureRequest) -> Iterator[None]:
 def wide_plan() -> Any:
     values = [f"v{number}" for number in range(VALUES)]
     features = [Categorical("place", values), Categorical("work", values)]
-    choices = Choices(oracle="oue")
-    return make_plan(Schema(features, "sick", ["no", "yes"]), epsilon=1.0, choices=choices)
+    choices = PlanOptions(oracle="oue")
+    return make_plan(Schema(features, "sick", ["no", "yes"]), epsilon=1.0, options=choices)
 
 
-def wide_report(collection: Any) -> Row:
+def wide_report(collection: Any) -> ReportRow:
     random = CryptoRandom()
-    question = int(collection.draw(1, random)[0])
+    question = int(collection.draw_questions(1, random)[0])
     record = {"place": "v3", "work": "v5", "sick": "no"}
-    value = collection.randomized(question, collection.prepared(record), random)
-    return Row(secrets.token_bytes(16), question, packed(tuple(map(int, value[0]))))
+    value = collection.randomize_records(question, collection.encode_record(record), random)
+    return ReportRow(secrets.token_bytes(16), question, pack_integers(tuple(map(int, value[0]))))
 
 
 def collect(database: Database, name: str, people: int = PEOPLE) -> tuple[int, Any, set[bytes]]:
@@ -90,20 +89,20 @@ def collect(database: Database, name: str, people: int = PEOPLE) -> tuple[int, A
     collection = wide_plan()
     number = added(database, collection, name)
     rows = arrive(database, number, collection, people)
-    assert settle(database, number, collection, 1) == people
+    assert settle_arrivals(database, number, collection, 1) == people
     return number, collection, patterns_of(rows)
 
 
-def arrive(database: Database, number: int, collection: Any, people: int) -> list[Row]:
+def arrive(database: Database, number: int, collection: Any, people: int) -> list[ReportRow]:
     rows = [wide_report(collection) for _ in range(people)]
     for start in range(0, people, 50):
         with database.write() as connection:
             arrivals = [Arrival(row) for row in rows[start : start + 50]]
-            assert set(take(connection, number, False, arrivals)) == {"counted"}
+            assert set(store_arrivals(connection, number, False, arrivals)) == {"counted"}
     return rows
 
 
-def patterns_of(rows: list[Row]) -> set[bytes]:
+def patterns_of(rows: list[ReportRow]) -> set[bytes]:
     """Ids, and answers that are long enough to be no chance and do not begin with zeros."""
     answers = {row.value for row in rows if len(row.value) >= 20 and all(row.value[:2])}
     assert len(answers) > len(rows) // 4
@@ -133,13 +132,13 @@ def rows_of(database: Database, number: int) -> int:
             connection.execute(
                 sql.select(sql.func.count()).select_from(table).where(table.c.survey == number)
             ).scalar_one()
-            for table in db.OF_A_SURVEY
+            for table in db.SURVEY_TABLES
         )
 
 
 def delete(database: Database, number: int) -> None:
     with database.write() as connection:
-        acts.delete(connection, number)
+        surveys.delete_survey(connection, number)
 
 
 def delete_rows(database: Database, number: int) -> None:
@@ -148,19 +147,19 @@ def delete_rows(database: Database, number: int) -> None:
     SQLite's ``secure_delete`` leaves ids in 1 of 40 files only, where a page was split: too rarely
     for a test, so it is off here.
     """
-    if database.sqlite:
+    if database.is_sqlite:
         with closing(sqlite3.connect(str(database.url.database))) as raw, raw:
             raw.execute("PRAGMA secure_delete=OFF")
-            for table in db.OF_A_SURVEY:
+            for table in db.SURVEY_TABLES:
                 raw.execute(f"DELETE FROM {table.name} WHERE survey = ?", (number,))
             raw.execute("DELETE FROM survey WHERE number = ?", (number,))
-        assert database.tidy()
+        assert database.truncate_log()
         return
     with database.write() as connection:
-        for table in db.OF_A_SURVEY:
+        for table in db.SURVEY_TABLES:
             connection.execute(sql.delete(table).where(table.c.survey == number))
         connection.execute(sql.delete(db.survey).where(db.survey.c.number == number))
-    database.sweep(db.OF_A_SURVEY)
+    database.run_cleanup(db.SURVEY_TABLES)
 
 
 def analyze(database: Database) -> None:
@@ -171,8 +170,8 @@ def analyze(database: Database) -> None:
 
 @contextmanager
 def alone(database: Database) -> Iterator[sql.Connection]:
-    with database.reading.connect() as connection:
-        if database.sqlite:
+    with database.read_engine.connect() as connection:
+        if database.is_sqlite:
             yield connection
         else:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -184,13 +183,13 @@ def test_no_byte_of_a_deleted_survey_is_left(database: Database) -> None:
     answered = added(database, questionnaire(), "answered")
     made = report(questionnaire())[0]
     with database.write() as connection:
-        row = Row(bytes.fromhex(made.id), made.question, packed(made.value))
-        assert take(connection, answered, False, [Arrival(row)]) == ["counted"]
-    assert settle(database, answered, questionnaire(), 1) == 1
+        row = ReportRow(bytes.fromhex(made.id), made.question, pack_integers(made.value))
+        assert store_arrivals(connection, answered, False, [Arrival(row)]) == ["counted"]
+    assert settle_arrivals(database, answered, questionnaire(), 1) == 1
     ids, _ = stored_ids(database, number)
     with database.write() as connection:  # a withdrawn id is an id, too
         gone = bytes.fromhex(ids[0])
-        assert withdraw(connection, number, wide_plan(), gone) in ("withdrawn", "not-found")
+        assert withdraw_report(connection, number, wide_plan(), gone) in ("withdrawn", "not-found")
     analyze(database)
     with serving(database) as live:
         assert left(database, patterns) >= len(patterns) - 1, "what is there, we would see"
@@ -216,7 +215,7 @@ def test_twin_a_deletion_of_rows_leaves_them(database: Database) -> None:
     assert rows_of(database, number) == 0
     found = left(database, patterns)
     assert found > PEOPLE, found
-    if not database.sqlite:
+    if not database.is_sqlite:
         assert left(database, patterns, "/base/") > PEOPLE // 4, "also outside the log"
 
 
@@ -242,7 +241,7 @@ def test_a_crash_before_the_end_of_erasing_is_made_good(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Database, "tidy", killed)  # after VACUUM
+        patched.setattr(Database, "truncate_log", killed)  # after VACUUM
         patched.setattr(erasure, "_overwrite_log", killed)
         with pytest.raises(KeyboardInterrupt):
             erase_deleted(database)
@@ -264,7 +263,7 @@ def test_what_somebody_may_still_see_is_erased_later(
         assert not erase_deleted(database)
         assert is_pending(database)
         assert left(database, patterns) > PEOPLE
-    if not database.sqlite:
+    if not database.is_sqlite:
         assert "tried again" in capsys.readouterr().err
     assert erase_deleted(database)
     assert left(database, patterns) == 0
@@ -282,11 +281,11 @@ def test_a_table_in_use_is_waited_for_in_vain(
         with database.read() as connection:
             connection.exec_driver_sql("SELECT count(*) FROM report").all()
             assert not erase_deleted(database)
-        with database.reading.connect() as connection:
+        with database.read_engine.connect() as connection:
             assert connection.exec_driver_sql("SHOW lock_timeout").scalar() == "0"
-        with database.reading.connect() as connection:  # another server is at it
+        with database.read_engine.connect() as connection:  # another server is at it
             lock = "SELECT pg_try_advisory_lock(%s, %s)"
-            connection.exec_driver_sql(lock, (db.LOCKS, erasure.LOCK_OF_ERASER))
+            connection.exec_driver_sql(lock, (db.ADVISORY_LOCK_SPACE, erasure.ERASER_LOCK_KEY))
             assert not erase_deleted(database)
             connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
         assert erase_deleted(database)
@@ -295,7 +294,7 @@ def test_a_table_in_use_is_waited_for_in_vain(
 
 def test_a_running_server_erases_what_it_could_not_at_once(database: Database) -> None:
     number, _, patterns = collect(database, "health")
-    with serving(database, settle_every=0.05) as live:
+    with serving(database, settle_interval=0.05) as live:
         with live.server.database.read() as connection:
             connection.exec_driver_sql("SELECT count(*) FROM token").all()
             answer = live.owned("DELETE", "/health", params={"confirm": "health"})
@@ -346,27 +345,27 @@ def test_databases_of_before_are_migrated_and_erased(url: str) -> None:
         with serving(database) as live:
             assert left(database, patterns) == 0
             assert live.counted("other") == 40
-        if not database.sqlite:
+        if not database.is_sqlite:
             analyze(database)
             deleted, _, later = collect(database, "later", 40)
             delete(database, deleted)
             assert erase_deleted(database)
             assert left(database, later) == 0
         database.migrate("0003")
-        assert "erasure" not in sql.inspect(database.reading).get_table_names()
+        assert "erasure" not in sql.inspect(database.read_engine).get_table_names()
         assert targets(database) <= {None, -1}
         database.migrate()
         assert targets(database) <= {None, -1, 0}
         arrive(database, other, collection, 5)
-        assert settle(database, other, collection, 1) == 5
+        assert settle_arrivals(database, other, collection, 1) == 5
         assert left(database, other_patterns) == len(other_patterns)
 
 
 def targets(database: Database) -> set[int | None]:
     """How many values of each column PostgreSQL samples; -1 or none: as many as usual."""
-    if database.sqlite:
+    if database.is_sqlite:
         return set()
-    with database.reading.connect() as connection:
+    with database.read_engine.connect() as connection:
         query = "SELECT attstattarget FROM pg_attribute WHERE attrelid = 'report'::regclass"
         return set(connection.exec_driver_sql(f"{query} AND attnum > 1").scalars())
 
@@ -378,7 +377,7 @@ def test_an_empty_database_has_nothing_to_erase(database: Database) -> None:
 def test_a_deletion_between_two_batches_ends_settling(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "PIECE", 40)
+    monkeypatch.setattr(settling, "PIECE_REPORTS", 40)
     collection = wide_plan()
     number = added(database, collection, "health")
     patterns = patterns_of(arrive(database, number, collection, PEOPLE))
@@ -386,9 +385,9 @@ def test_a_deletion_between_two_batches_ends_settling(
     delete(database, number)
     assert erase_deleted(database)
     assert settle_piece(database, number, collection, 10) == (0, True)
-    assert settle(database, number, collection, 1) == 0
+    assert settle_arrivals(database, number, collection, 1) == 0
     settling.clear_keys(database, number)
-    assert database.keys.batches() == []
+    assert database.keys.list_batches() == []
     assert rows_of(database, number) == 0
     assert left(database, patterns) == 0
 
@@ -396,7 +395,7 @@ def test_a_deletion_between_two_batches_ends_settling(
 def test_another_process_may_delete_while_this_one_settles(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "PIECE", 10)
+    monkeypatch.setattr(settling, "PIECE_REPORTS", 10)
     with Database(url) as database, Database(url, serving=False) as other:
         database.migrate()
         collection = wide_plan()

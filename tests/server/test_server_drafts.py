@@ -22,12 +22,11 @@ import pytest
 from servers import Live, added, client, plan, problem, questionnaire, report, serving
 
 from discreet.announcement import Announcement
-from discreet.server import problems, running
-from discreet.server import surveys as acts
-from discreet.server.access import session_cookie
+from discreet.server import problems, running, surveys
+from discreet.server.access import format_session_cookie
 from discreet.server.database import Database
-from discreet.server.desk import desk_pages
-from discreet.server.pages import public_pages
+from discreet.server.desk import create_desk_router
+from discreet.server.pages import create_public_router
 
 SECRET = "layoffs-in-spring"
 
@@ -35,7 +34,7 @@ SECRET = "layoffs-in-spring"
 def drafted(database: Database, name: str = SECRET) -> None:
     made = questionnaire()
     with database.write() as connection:
-        acts.create(connection, made, Announcement.plain(made, name))
+        surveys.create_survey(connection, made, Announcement.make_default(made, name))
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def office(tmp_path: Path) -> Iterator[Live]:
         database.migrate()
         added(database, plan())
         drafted(database)
-        with serving(database, [public_pages(), desk_pages()]) as live:
+        with serving(database, [create_public_router(), create_desk_router()]) as live:
             yield live
 
 
@@ -91,7 +90,7 @@ def test_twin_a_draft_that_is_served_is_found(
     office: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it was: a draft is refused when somebody answers it, and is there for everybody."""
-    monkeypatch.setattr(acts.Surveys, "published", lambda *_: True)
+    monkeypatch.setattr(surveys.SurveyStore, "is_published", lambda *_: True)
     found = given_away(office, SECRET)
     assert found >= {"announcement", "document", "state", "report", "misshapen", "page", "about"}
 
@@ -101,10 +100,10 @@ def test_its_collector_sees_a_draft_and_nobody_keeps_it_for_them(office: Live) -
     shown = office.owned("GET", path)
     assert shown.json()["state"] == "draft"
     document = office.owned("GET", f"{path}/document")
-    assert document.content == questionnaire().canonical()
+    assert document.content == questionnaire().encode_canonical()
     assert document.headers["cache-control"] == "no-store"
-    token = office.server.access.make("viewer", "desk", "session", 1)
-    headers = {"Cookie": session_cookie(token, secure=False).partition(";")[0]}
+    token = office.server.access.create_token("viewer", "desk", "session", 1)
+    headers = {"Cookie": format_session_cookie(token, secure=False).partition(";")[0]}
     about = office.client.get(f"/s/{SECRET}/about", headers=headers)
     assert about.status_code == 200
     page = office.client.get(f"/desk/{SECRET}/preview", headers=headers)
@@ -124,30 +123,30 @@ def test_its_collector_sees_a_draft_and_nobody_keeps_it_for_them(office: Live) -
 def test_a_clock_that_jumps_ahead_closes_nothing_for_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, collection = acts.utc_day(), plan()
+    real, collection = surveys.utc_day(), plan()
     with Database(f"sqlite:///{tmp_path}/collected.db") as database:
         database.migrate()
         last_day = (real + timedelta(30)).isoformat()
         number = added(database, collection, closes=last_day, batch=5)
-        with serving(database, settle_every=0.05) as live:
+        with serving(database, settle_interval=0.05) as live:
             assert live.post(report(collection)[0]).status_code == 201
             later = lambda: real + timedelta(365)  # noqa: E731
-            for module in (running, acts):
+            for module in (running, surveys):
                 monkeypatch.setattr(module, "utc_day", later)
-            live.server.writer.today = later
+            live.server.writer.get_today = later
             assert problem(live.post(report(collection)[0])) == "closed"
             while not live.counted():  # what waited is settled, as after a real last day
                 continue
             assert problem(live.owned("POST", "/health/invitations", json={"count": 1})) == "state"
-            for module in (running, acts):
+            for module in (running, surveys):
                 monkeypatch.setattr(module, "utc_day", lambda: real)
-            live.server.writer.today = lambda: real
+            live.server.writer.get_today = lambda: real
             assert live.post(report(collection)[0]).status_code == 201
             assert live.client.get("/api/v1/surveys/health").json()["state"] == "open"
         with database.read() as connection:
-            assert acts.stored_state(connection, number) == "open"
+            assert surveys.read_stored_state(connection, number) == "open"
         with database.write() as connection:  # the twin: stored as closed, as it was before
-            acts.set_state(connection, number, "closed")
+            surveys.set_state(connection, number, "closed")
         with serving(database) as live:
             assert problem(live.post(report(collection)[0])) == "closed"
             assert problem(live.owned("POST", "/health/open")) == "state"
@@ -271,7 +270,7 @@ def test_the_log_of_a_server_is_not_a_list_of_visits(tmp_path: Path) -> None:
 
 TALKATIVE = """
 import discreet.body_limit, discreet.serving, discreet.server.problems as problems, sys, uvicorn
-problems.Notices.print = lambda self, line: print(line, file=sys.stderr, flush=True)
+problems.Notices.print_once = lambda self, line: print(line, file=sys.stderr, flush=True)
 configured = uvicorn.Config.__init__
 def warn(self, *arguments, **named):
     configured(self, *arguments, **{**named, "log_level": "warning"})
@@ -295,13 +294,13 @@ def test_a_line_for_the_operator_comes_once_per_day(
 ) -> None:
     notices = problems.Notices()
     for _ in range(50):
-        notices.print("the disk is full")
-        notices.print("the database failed")
+        notices.print_once("the disk is full")
+        notices.print_once("the database failed")
     said = capsys.readouterr().err.splitlines()
     assert said == ["discreet: the disk is full", "discreet: the database failed"]
     for number in range(1000):
-        notices.print(f"another reason {number}")
-    assert len(capsys.readouterr().err.splitlines()) == problems.MOST_NOTICES - 2
-    monkeypatch.setattr(notices, "_day", acts.utc_day() - timedelta(1))
-    notices.print("the disk is full")
+        notices.print_once(f"another reason {number}")
+    assert len(capsys.readouterr().err.splitlines()) == problems.MAX_DAILY_NOTICES - 2
+    monkeypatch.setattr(notices, "_day", surveys.utc_day() - timedelta(1))
+    notices.print_once("the disk is full")
     assert capsys.readouterr().err == "discreet: the disk is full\n"

@@ -38,21 +38,27 @@ from discreet.announcement import Announcement
 from discreet.errors import DiscreetError, FormatError
 from discreet.server import database as db
 from discreet.server import keys as keys_module
-from discreet.server import surveys as acts
-from discreet.server.arrivals import Arrival, take, take_many
+from discreet.server import surveys
+from discreet.server.arrivals import Arrival, store_arrivals, store_batch
 from discreet.server.database import Database
-from discreet.server.intake import Row, matrices_of, packed, packed_rows, unpacked
-from discreet.server.keys import Keys, LostKeyError, batch_key_name
+from discreet.server.intake import (
+    ReportRow,
+    iter_matrices,
+    pack_integers,
+    pack_matrix,
+    unpack_matrix,
+)
+from discreet.server.keys import KeyFolder, LostKeyError, format_key_name
 from discreet.server.lost_keys import check_keys, give_up_lost
-from discreet.server.settle import clear_left_keys, settle
-from discreet.server.tallies import load, recounted, same, start
+from discreet.server.settle import clear_orphaned_keys, settle_arrivals
+from discreet.server.tallies import create_tally, has_same_counts, load_tally, recount_reports
 
 # ---------------------------------------------------------------- the disk
 
 TRACED = """
 import sys
 from discreet.server import database
-database.SYNCHRONOUS = {level!r}
+database.SQLITE_SYNCHRONOUS = {level!r}
 sys.argv = ["discreet", "serve", "plan.json", "--port", "0", "--json"]
 from discreet.cli import main
 main()
@@ -120,7 +126,7 @@ sys.argv = ["discreet", "serve", "plan.json", "--port", "0", "--json"]
 from discreet.cli import main
 main()
 """
-TWIN = "import discreet.documents as d; d._sync = lambda *_: None"
+TWIN = "import discreet.documents as d; d._sync_path = lambda *_: None"
 
 
 def key_before_201(folder: Path, twin: str = "") -> str:
@@ -198,11 +204,13 @@ def test_a_lost_key_is_refused_at_the_start_and_costs_what_was_not_settled(url: 
         database.migrate()
         number = added(database, collection, batch=5)
         sent = [report(collection)[0] for _ in range(8)]
-        rows = [Row(bytes.fromhex(one.id), one.question, packed(one.value)) for one in sent]
+        rows = [
+            ReportRow(bytes.fromhex(one.id), one.question, pack_integers(one.value)) for one in sent
+        ]
         for some in (rows[:5], rows[5:]):
             with database.write() as connection:
-                take(connection, number, False, [Arrival(row) for row in some])
-            settle(database, number, collection, 1 if some == rows[:5] else 5)
+                store_arrivals(connection, number, False, [Arrival(row) for row in some])
+            settle_arrivals(database, number, collection, 1 if some == rows[:5] else 5)
         check_keys(database)
         (key,) = database.keys.folder.rglob("*.key")
         kept = key.read_bytes()
@@ -211,7 +219,7 @@ def test_a_lost_key_is_refused_at_the_start_and_costs_what_was_not_settled(url: 
         with pytest.raises(LostKeyError, match="--give-up-lost"):
             check_keys(database)
         key.write_bytes(kept[:-9])
-        with pytest.raises(LostKeyError, match="not the whole file"):
+        with pytest.raises(LostKeyError, match="not a complete key file"):
             check_keys(database)
         key.write_bytes(kept)
         check_keys(database)
@@ -238,8 +246,8 @@ def test_a_moved_database_says_where_its_keys_are(begun: bool, tmp_path: Path) -
         database.migrate()
         number, (made, _) = added(database, plan()), report(plan())
         with database.write() as connection:
-            row = Row(bytes.fromhex(made.id), made.question, packed(made.value))
-            take(connection, number, False, [Arrival(row)])
+            row = ReportRow(bytes.fromhex(made.id), made.question, pack_integers(made.value))
+            store_arrivals(connection, number, False, [Arrival(row)])
         former = database.keys.folder
     before.rename(after)
     with Database(f"sqlite:///{after}", keys=tmp_path / "keys") as database:
@@ -258,31 +266,31 @@ def test_a_moved_database_says_where_its_keys_are(begun: bool, tmp_path: Path) -
             assert f"Rename {former} to {folder};" in text
             former.rename(folder)
         check_keys(database)
-        assert settle(database, number, plan(), 1) == 1
+        assert settle_arrivals(database, number, plan(), 1) == 1
 
 
 def test_a_key_of_a_failed_transaction_is_taken_by_the_next_one(database: Database) -> None:
     number = added(database, plan())
-    rows = [Row(bytes([n]) * 16, 0, b"\0") for n in range(3)]
+    rows = [ReportRow(bytes([n]) * 16, 0, b"\0") for n in range(3)]
 
     def take_and_fail() -> None:
         with database.write() as connection:
-            take(connection, number, False, [Arrival(rows[0])])
+            store_arrivals(connection, number, False, [Arrival(rows[0])])
             raise KeyError
 
     for _ in range(3):
         with pytest.raises(KeyError):
             take_and_fail()
-    assert len(database.keys.batches()) == 1
+    assert len(database.keys.list_batches()) == 1
     with database.write() as connection:
-        assert take(connection, number, False, [Arrival(rows[1])]) == ["counted"]
-    assert len(database.keys.batches()) == 1
+        assert store_arrivals(connection, number, False, [Arrival(rows[1])]) == ["counted"]
+    assert len(database.keys.list_batches()) == 1
     assert stored_ids(database, number)[0] == [rows[1].id.hex()]
-    other = Keys(lambda: database.keys.folder)  # of a process that was killed
-    orphan = batch_key_name(number, 7)
-    other.create(orphan, 7)
-    clear_left_keys(database)
-    assert not other.exists(orphan)
+    other = KeyFolder(lambda: database.keys.folder)  # of a process that was killed
+    orphan = format_key_name(number, 7)
+    other.create_key(orphan, 7)
+    clear_orphaned_keys(database)
+    assert not other.has_key(orphan)
     assert stored_ids(database, number)[0] == [rows[1].id.hex()]
 
 
@@ -290,7 +298,7 @@ def test_keys_that_fail_are_no_mistake_of_the_sender(database: Database, keys: P
     """A refusal would end it; and where the keys are is nobody's business."""
     added(database, plan(), batch=5)
     folder = database.keys.folder / "batches"
-    with serving(database, settle_every=0.05) as live:
+    with serving(database, settle_interval=0.05) as live:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.write_text("in the way")
         one = report(live.collection)[0]
@@ -302,8 +310,10 @@ def test_keys_that_fail_are_no_mistake_of_the_sender(database: Database, keys: P
         assert live.post(one).status_code == 201
         while live.client.get("/ready").status_code != 200:  # at the next look of its upkeep
             time.sleep(0.02)
-        ((survey, number),) = [one for one in database.keys.batches() if one[0]]  # none of a probe
-        path = folder / f"{batch_key_name(survey, number)}.key".rpartition("/")[2]
+        ((survey, number),) = [
+            one for one in database.keys.list_batches() if one[0]
+        ]  # none of a probe
+        path = folder / f"{format_key_name(survey, number)}.key".rpartition("/")[2]
         database.keys.forget_batches(survey, [])
         path.write_text(f"{path.read_text().splitlines()[0]}\n{bytes(32).hex()}\n")
         answer = live.owned("POST", "/health/settle", params={"anyway": True})
@@ -315,7 +325,7 @@ def test_a_server_that_has_no_room_for_a_key_is_not_ready(
 ) -> None:
     """Its database may have room: a log that is used again, or another disk."""
     added(database, plan(), batch=5)
-    with serving(database, settle_every=0.02) as live:
+    with serving(database, settle_interval=0.02) as live:
         tried, write = [0], keys_module.write_atomic
 
         def full(*_: Any, **__: Any) -> bool:
@@ -342,7 +352,7 @@ def test_a_server_that_has_no_room_for_a_key_is_not_ready(
             time.sleep(0.02)
         else:
             raise AssertionError("it is not ready again")
-        assert database.keys.batches() == [], "what was tried is gone"
+        assert database.keys.list_batches() == [], "what was tried is gone"
         assert live.post(one).status_code == 201
 
 
@@ -377,8 +387,8 @@ def test_databases_of_two_clusters_do_not_share_keys(
     """Every new cluster gives its first database the same number; a start clears orphans away."""
     import psycopg
 
-    urls, numbers = [], db.IDENTITY.replace("SELECT oid", "SELECT 16384")
-    monkeypatch.setattr(db, "IDENTITY", numbers)
+    urls, numbers = [], db.DATABASE_IDENTITY_QUERY.replace("SELECT oid", "SELECT 16384")
+    monkeypatch.setattr(db, "DATABASE_IDENTITY_QUERY", numbers)
     for server in (postgres, postgres_with_icu):
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute("CREATE DATABASE surveys")
@@ -389,29 +399,33 @@ def test_databases_of_two_clusters_do_not_share_keys(
         second.migrate()
         number = added(first, plan())
         with first.write() as connection:
-            assert take(connection, number, False, [Arrival(Row(bytes(16), 0, b"\0"))])
-        clear_left_keys(second)
-        assert len(first.keys.batches()) == 1, "the other server took it for its own orphan"
-        assert second.keys.batches() == []
+            assert store_arrivals(
+                connection, number, False, [Arrival(ReportRow(bytes(16), 0, b"\0"))]
+            )
+        clear_orphaned_keys(second)
+        assert len(first.keys.list_batches()) == 1, "the other server took it for its own orphan"
+        assert second.keys.list_batches() == []
 
 
 def test_unsealed_arrivals_are_migrated(url: str) -> None:
     """As version 0002 stored them; their bytes of before are not in the file of SQLite any more."""
     collection = plan()
     sent = [report(collection)[0] for _ in range(12)]
-    rows = sorted(Row(bytes.fromhex(one.id), one.question, packed(one.value)) for one in sent)
+    rows = sorted(
+        ReportRow(bytes.fromhex(one.id), one.question, pack_integers(one.value)) for one in sent
+    )
     with Database(url) as database:
         database.migrate("0002")
-        mark = "?" if database.sqlite else "%s"
+        mark = "?" if database.is_sqlite else "%s"
         with database.write() as connection:
-            told = Announcement.plain(collection, "health", entry="invited", batch=5)
-            values = (collection.canonical(), told.to_json())
+            told = Announcement.make_default(collection, "health", entry="invited", batch=5)
+            values = (collection.encode_canonical(), told.to_json())
             connection.exec_driver_sql(
                 "INSERT INTO survey (slug, document, announcement, state) "
                 f"VALUES ('health', {mark}, {mark}, 'open')",
                 values,
             )
-            start(connection, 1, collection)
+            create_tally(connection, 1, collection)
             for n, row in enumerate(rows):
                 arrival = f"INSERT INTO arrival VALUES (1, {mark}, {mark}, {mark})"
                 connection.exec_driver_sql(arrival, tuple(row))
@@ -484,7 +498,10 @@ def test_two_servers_share_one_postgresql(postgres: str) -> None:
         one.migrate()
         collection = plan()
         added(one, collection, entry="invited", batch=10)
-        with serving(one, settle_every=0.05) as first, serving(two, settle_every=0.05) as second:
+        with (
+            serving(one, settle_interval=0.05) as first,
+            serving(two, settle_interval=0.05) as second,
+        ):
             codes = first.owned("POST", "/health/invitations", json={"count": 60}).json()["codes"]
             made = [report(collection)[0] for _ in codes]
             outcomes: list[list[int]] = [[], []]
@@ -518,16 +535,16 @@ def test_the_same_id_from_two_servers_in_one_moment(postgres: str) -> None:
         collection = plan()
         number = added(one, collection)
         made = report(collection)[0]
-        row = Row(bytes.fromhex(made.id), made.question, packed(made.value))
+        row = ReportRow(bytes.fromhex(made.id), made.question, pack_integers(made.value))
         met: list[str] = []
 
         def late() -> None:
             with two.write() as connection:
-                met.extend(take(connection, number, False, [Arrival(row)]))
+                met.extend(store_arrivals(connection, number, False, [Arrival(row)]))
 
         thread = threading.Thread(target=late)
         with one.write() as connection:
-            assert take(connection, number, False, [Arrival(row)]) == ["counted"]
+            assert store_arrivals(connection, number, False, [Arrival(row)]) == ["counted"]
             thread.start()
             time.sleep(0.2)  # it has looked, seen nothing, and waits for us at the key
         thread.join()
@@ -547,7 +564,7 @@ def test_a_database_that_goes_away_and_comes_back(postgres: str) -> None:
     with Database(url) as database, psycopg.connect(postgres, autocommit=True) as admin:
         database.migrate()
         added(database, collection, batch=1)
-        with serving(database, settle_every=0.1) as live:
+        with serving(database, settle_interval=0.1) as live:
             first, second = report(collection)[0], report(collection)[0]
             assert live.post(first).status_code == 201
             admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
@@ -576,13 +593,16 @@ def test_any_number_of_rows_is_stored_at_once(database: Database) -> None:
     collection, many = questionnaire(), 40_000
     number = added(database, collection)
     made = report(collection)[0]
-    rows = [Row(n.to_bytes(16, "big"), made.question, packed(made.value)) for n in range(many)]
+    rows = [
+        ReportRow(n.to_bytes(16, "big"), made.question, pack_integers(made.value))
+        for n in range(many)
+    ]
     with database.write() as connection:
         if connection.dialect.name == "sqlite":
             raw: Any = connection.connection.dbapi_connection
             raw.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
-        assert take_many(connection, number, rows) == {"counted": many}
-        met = take_many(connection, number, [*rows, Row(bytes(15) + b"\1", 0, b"other")])
+        assert store_batch(connection, number, rows) == {"counted": many}
+        met = store_batch(connection, number, [*rows, ReportRow(bytes(15) + b"\1", 0, b"other")])
         assert +met == {"repeated": many, "id-reused": 1}
 
 
@@ -598,20 +618,22 @@ def test_migrations_go_up_and_down_and_keep_the_reports(url: str) -> None:
             rows = []
             for _ in range(30):
                 made = report(collection)[0]
-                rows.append(Row(bytes.fromhex(made.id), made.question, packed(made.value)))
-            take(connection, number, False, [Arrival(row) for row in rows])
-        assert settle(database, number, collection, 1) == 30
+                rows.append(
+                    ReportRow(bytes.fromhex(made.id), made.question, pack_integers(made.value))
+                )
+            store_arrivals(connection, number, False, [Arrival(row) for row in rows])
+        assert settle_arrivals(database, number, collection, 1) == 30
         for revision in ("0002", "0001", "head"):
             database.migrate(revision)
             with database.read() as connection:
-                counted = load(connection, number, collection)
-                assert same(counted, recounted(connection, number, collection))
+                counted = load_tally(connection, number, collection)
+                assert has_same_counts(counted, recount_reports(connection, number, collection))
                 assert counted.reports == 30
-        with database.reading.connect() as connection:
+        with database.read_engine.connect() as connection:
             context = MigrationContext.configure(connection)
             assert compare_metadata(context, db.metadata) == [], "tables as the program has them"
         database.migrate("base")
-        with database.reading.connect() as connection:
+        with database.read_engine.connect() as connection:
             assert set(sql.inspect(connection).get_table_names()) <= {"alembic_version"}
 
 
@@ -653,14 +675,14 @@ def test_values_are_packed_in_one_way_and_come_back() -> None:
 
     edges = [0, 1, -1, 127, 128, -128, -129, 32767, 32768, -32769, 2**31, -(2**31) - 1, 2**62]
     matrix = np.array([[a, b] for a in edges for b in edges], np.int64)
-    values = packed_rows(matrix)
-    assert values == [packed(row) for row in matrix.tolist()]
+    values = pack_matrix(matrix)
+    assert values == [pack_integers(row) for row in matrix.tolist()]
     assert {len(one) for one in values} == {2, 4, 8, 16}
-    assert (unpacked(values, 2) == matrix).all()
+    assert (unpack_matrix(values, 2) == matrix).all()
     with pytest.raises(FormatError, match="width"):
-        unpacked([b"abc"], 2)
+        unpack_matrix([b"abc"], 2)
     rows: Any = [(b"", 0, values[0])]
-    assert [q for q, _, _ in matrices_of(_Wide(), rows)] == [0]
+    assert [q for q, _, _ in iter_matrices(_Wide(), rows)] == [0]
 
 
 class _Wide:
@@ -679,4 +701,4 @@ def test_a_survey_that_was_tampered_with_is_not_served(database: Database) -> No
         assert changed != document
         connection.execute(sql.update(db.survey).values(document=changed))
     with pytest.raises((DiscreetError, SQLAlchemyError)):
-        acts.Surveys(database).find("health")
+        surveys.SurveyStore(database).find_survey("health")

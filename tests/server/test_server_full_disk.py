@@ -42,20 +42,20 @@ async def attempt(work, failures):
     except SQLAlchemyError as error:
         Path(sys.argv[sys.argv.index("--database") + 1][10:]).with_name("ended").touch()
         raise error.orig
-running._attempt = attempt
+running._try_work = attempt
 """
 """Upkeep as it was: what SQLite says by itself ends it."""
 TELLING = """
 import sys
 from contextlib import asynccontextmanager
 from discreet.server.running import Server
-whole = Server.running
+whole = Server.run_lifespan
 @asynccontextmanager
 async def told(self):
     async with whole(self):
         yield
     print("all parts have ended", file=sys.stderr)
-Server.running = told
+Server.run_lifespan = told
 """
 """A server that says that its parts have ended without an error."""
 PROGRAM = """
@@ -85,7 +85,7 @@ class Disk:
         url = f"sqlite:///{self.path}"
         self.process = Process(url, folder / "plan.json", *more, program=before + PROGRAM)
         with Database(url, serving=False) as database:
-            self.token = Access(database).make("owner", "test")
+            self.token = Access(database).create_token("owner", "test")
         self.client = client(f"http://127.0.0.1:{self.process.port}")
         self.sent: list[Any] = []
         self.acknowledged = 0
@@ -94,7 +94,7 @@ class Disk:
         """Send many reports as a batch, until all of them are settled and the log is empty."""
         made = [report(self.collection)[0] for _ in range(many)]
         with ReportFile(folder / "batch.parquet", self.collection) as file:
-            file.add(made)
+            file.add_reports(made)
         content = (folder / "batch.parquet").read_bytes()
         kind = {"Content-Type": "application/vnd.apache.parquet"}
         answer = self.owned("POST", "/reports/batch", content=content, headers=kind)
@@ -242,12 +242,12 @@ def test_a_line_for_the_operator_that_cannot_be_written_is_no_error(
     notices = Notices()
     with open("/dev/full", "w", buffering=1) as full:
         monkeypatch.setattr(sys, "stderr", full)
-        notices.print("the disk is full")
+        notices.print_once("the disk is full")
         with pytest.raises(OSError, match="No space left"):
             print("as anybody else finds", file=full, flush=True)
         monkeypatch.undo()
         with suppress(OSError):
             full.close()
     for _ in range(2):  # now it can be written, and is: once
-        notices.print("the disk is full")
+        notices.print_once("the disk is full")
     assert capsys.readouterr().err == "discreet: the disk is full\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from servers import RECORD, added, plan, serving
 
-from discreet.collection.report import Report, identity_of
+from discreet.collection.report import Report, derive_report_id
 from discreet.server.database import Database
 from programs import modules, node
 
@@ -49,7 +49,8 @@ def test_the_steps_of_the_page_for_makers_of_apps_work(tmp_path: Path) -> None:
     steps = re.sub(r"^import .* from .*$", "", steps, flags=re.M)
     imports = """
       const { collectionOf, DrawError } = await import(`${process.argv[2]}/draw.js`);
-      const { factsOf, outOf, posteriorOf } = await import(`${process.argv[2]}/promise.js`);
+      const { countPeople, describeProtection, posteriorOf } = await import(
+        `${process.argv[2]}/promise.js`);
     """
     script = tmp_path / "app.mjs"
     text = APP.replace("{truth}", json.dumps(RECORD)).replace("{steps}", imports + steps)
@@ -81,7 +82,7 @@ def test_an_app_answers_once_and_can_withdraw(tmp_path: Path) -> None:
             report = Report.from_json(kept["text"])
             assert report.collection == live.collection.digest
             assert not report.simulated
-            assert report.id == identity_of(bytes.fromhex(kept["key"]))
+            assert report.id == derive_report_id(bytes.fromhex(kept["key"]))
             again = ran(address, dict(RECORD), tmp_path)
             assert again.stdout.splitlines()[-1] == "counted before"
             assert json.loads((tmp_path / "kept.json").read_text()) == kept

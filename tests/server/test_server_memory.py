@@ -15,11 +15,11 @@ import pytest
 from servers import Live, added, client, plan, problem, serving
 from test_server_drafts import process
 
-from discreet.body_limit import ANONYMOUS_BODY, BodyLimit
-from discreet.server.app import application
+from discreet.body_limit import ANONYMOUS_BODY_BYTES, BodyLimit
+from discreet.server.app import create_application
 from discreet.server.database import Database
-from discreet.server.desk import desk_pages
-from discreet.server.pages import public_pages
+from discreet.server.desk import create_desk_router
+from discreet.server.pages import create_public_router
 
 PIECE = 1 << 16
 IDENTITY = "0" * 32
@@ -73,7 +73,7 @@ def live(tmp_path: Path) -> Iterator[Live]:
 
 def routes(live: Live) -> Iterator[tuple[str, str]]:
     """Every method of every path of a server."""
-    app = application(live.server, [public_pages(), desk_pages()]).app
+    app = create_application(live.server, [create_public_router(), create_desk_router()]).app
     for route in app.routes:
         pages = getattr(route, "original_router", None)
         for inner in pages.routes if pages is not None else [route]:
@@ -86,7 +86,7 @@ def routes(live: Live) -> Iterator[tuple[str, str]]:
 
 
 def test_no_route_takes_a_long_body_from_somebody_unknown(live: Live) -> None:
-    app = application(live.server, [public_pages(), desk_pages()])
+    app = create_application(live.server, [create_public_router(), create_desk_router()])
     tried = set(routes(live))
     assert ("POST", "/api/v1/surveys") in tried
     assert ("DELETE", f"/api/v1/surveys/health/reports/{IDENTITY}") in tried
@@ -94,8 +94,8 @@ def test_no_route_takes_a_long_body_from_somebody_unknown(live: Live) -> None:
     assert len(tried) > 30
     for method, path in sorted(tried):
         taken, status = flooded(app, method, path)
-        assert taken <= ANONYMOUS_BODY + PIECE, (method, path)
-        if taken > ANONYMOUS_BODY:
+        assert taken <= ANONYMOUS_BODY_BYTES + PIECE, (method, path)
+        if taken > ANONYMOUS_BODY_BYTES:
             assert status == 413, (method, path)
 
 
@@ -103,11 +103,11 @@ def test_the_known_bad_twin_reads_everything(live: Live, monkeypatch: pytest.Mon
     """The framework alone: a body is read whole before anything else is looked at."""
     built = BodyLimit.__init__
 
-    def boundless(self: BodyLimit, app: Any, refuse: Any) -> None:
-        built(self, app, refuse, 1 << 60)
+    def boundless(self: BodyLimit, app: Any, make_refusal: Any) -> None:
+        built(self, app, make_refusal, 1 << 60)
 
     monkeypatch.setattr(BodyLimit, "__init__", boundless)
-    app = application(live.server, [public_pages(), desk_pages()])
+    app = create_application(live.server, [create_public_router(), create_desk_router()])
     path = "/api/v1/surveys/health"
     for method, address in (
         ("POST", f"{path}/invitations/state"),
@@ -122,16 +122,16 @@ def test_the_known_bad_twin_reads_everything(live: Live, monkeypatch: pytest.Mon
 def test_the_collector_of_a_round_takes_no_long_body_from_somebody_unknown() -> None:
     """The other server of the package, where every request is signed."""
     from discreet.federated.refusals import ProtocolError
-    from discreet.federated.service.server import application as collector
+    from discreet.federated.service.server import create_application as collector
 
     running = Mock()
-    running.authenticated.side_effect = ProtocolError("unknown-sender", "nobody signed this")
+    running.authenticate_request.side_effect = ProtocolError("unknown-sender", "nobody signed this")
     app = collector(running)
     tried = [(m, route.path) for route in app.routes for m in sorted(route.methods - {"HEAD"})]  # type: ignore[attr-defined]
     assert ("POST", "/messages") in tried
     for method, path in tried:
         taken, status = flooded(app, method, re.sub(r"{\w+}", "a", path))
-        assert taken <= ANONYMOUS_BODY + PIECE, (method, path)
+        assert taken <= ANONYMOUS_BODY_BYTES + PIECE, (method, path)
         assert status in (409, 413), (method, path)
 
     @app.post("/careless")
@@ -141,7 +141,9 @@ def test_the_collector_of_a_round_takes_no_long_body_from_somebody_unknown() -> 
     assert flooded(app, "POST", "/careless") == (2 * PIECE, 413)
 
 
-@pytest.mark.parametrize(("size", "status"), [(ANONYMOUS_BODY, 200), (ANONYMOUS_BODY + 1, 413)])
+@pytest.mark.parametrize(
+    ("size", "status"), [(ANONYMOUS_BODY_BYTES, 200), (ANONYMOUS_BODY_BYTES + 1, 413)]
+)
 def test_the_limit_is_exact_also_where_the_last_piece_is_too_much(
     size: int, status: int, live: Live
 ) -> None:
@@ -157,7 +159,7 @@ def test_the_limit_is_exact_also_where_the_last_piece_is_too_much(
 
 def test_a_collector_may_send_more_and_hears_what_is_too_long(live: Live) -> None:
     rows = [{"smokes": "yes", "age": 40}] * 5000
-    assert len(str(rows)) > 2 * ANONYMOUS_BODY
+    assert len(str(rows)) > 2 * ANONYMOUS_BODY_BYTES
     assert problem(live.owned("POST", "/health/predict", json={"rows": rows})) == "no-reports"
     headers = {"Content-Type": "application/json"}
     long = live.owned("POST", "/health/predict", content=b" " * (17 << 20), headers=headers)

@@ -23,13 +23,12 @@ from servers import (
 )
 
 from discreet.announcement import Announcement
-from discreet.collection.report import identity_of
+from discreet.collection.report import derive_report_id
 from discreet.server import database as db
-from discreet.server import settle
-from discreet.server import surveys as acts
+from discreet.server import settle, surveys
 from discreet.server.database import Database
-from discreet.server.intake import Row
-from discreet.server.sealed_arrivals import Waiting
+from discreet.server.intake import ReportRow
+from discreet.server.sealed_arrivals import WaitingArrival
 from discreet.survey import Questionnaire
 
 
@@ -96,7 +95,7 @@ def test_what_is_not_a_report_of_an_open_survey(live: Live) -> None:
 
 
 def test_dates_decide_without_anybody_acting(database: Database) -> None:
-    today = acts.utc_day()
+    today = surveys.utc_day()
     collection = plan()
     added(database, collection, "early", opens=(today + timedelta(1)).isoformat())
     added(database, collection, "late", closes=(today - timedelta(1)).isoformat())
@@ -107,7 +106,10 @@ def test_dates_decide_without_anybody_acting(database: Database) -> None:
         listed = {one["slug"] for one in live.client.get("/api/v1/surveys").json()}
         assert listed == set()
         assert live.client.get("/api/v1/surveys/early").json()["state"] == "draft"
-    assert Announcement.plain(collection, "x", opens="2027-01-02").on(date(2027, 1, 1)) == "draft"
+    assert (
+        Announcement.make_default(collection, "x", opens="2027-01-02").get_state(date(2027, 1, 1))
+        == "draft"
+    )
 
 
 def test_a_withdrawn_report_leaves_the_tally_and_does_not_come_back(live: Live) -> None:
@@ -126,7 +128,7 @@ def test_a_withdrawn_report_leaves_the_tally_and_does_not_come_back(live: Live) 
     again = live.post(made)
     assert (again.status_code, problem(again)) == (410, "withdrawn")
     unknown = secrets.token_bytes(16)
-    assert live.taken_back(identity_of(unknown), unknown).status_code == 404
+    assert live.taken_back(derive_report_id(unknown), unknown).status_code == 404
     waiting, its_key = report(collection)
     live.post(waiting)
     assert live.taken_back(waiting.id, its_key).status_code == 204
@@ -134,7 +136,7 @@ def test_a_withdrawn_report_leaves_the_tally_and_does_not_come_back(live: Live) 
     assert live.counted() == 5
 
 
-def left_after_withdrawing(live: Live, number: int) -> tuple[Row, Row]:
+def left_after_withdrawing(live: Live, number: int) -> tuple[ReportRow, ReportRow]:
     """What a database has of a report that waits: before and after it is withdrawn."""
     database = live.server.database
     made, key = report(live.collection)
@@ -168,13 +170,13 @@ def test_what_a_withdrawn_report_said_is_deleted_at_once(database: Database) -> 
     with serving(database) as live:
         before, after = left_after_withdrawing(live, number)
     assert before.value
-    assert after == Row(before.id, 0, b"")
+    assert after == ReportRow(before.id, 0, b"")
 
 
 def test_twin_a_report_that_is_only_marked_as_withdrawn_is_still_there(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def mark_only(connection: Any, number: int, _: Any, waiting: Waiting) -> None:
+    def mark_only(connection: Any, number: int, _: Any, waiting: WaitingArrival) -> None:
         here = db.arrival.c
         where = (here.survey == number, here.mark == waiting.mark)
         connection.execute(sql.update(db.arrival).where(*where).values(live=0))
@@ -188,7 +190,7 @@ def test_twin_a_report_that_is_only_marked_as_withdrawn_is_still_there(
 
 def test_after_the_close_the_count_is_final(database: Database) -> None:
     """By hand or by its date; whoever had withdrawn before hears the same again."""
-    today = acts.utc_day()
+    today = surveys.utc_day()
     for name, closes in (("by-hand", ""), ("by-date", today.isoformat())):
         collection = plan()
         added(database, collection, name, closes=closes, batch=1)
@@ -199,7 +201,7 @@ def test_after_the_close_the_count_is_final(database: Database) -> None:
             (gone, gone_key), (made, key) = sent
             assert live.taken_back(gone.id, gone_key, name).status_code == 204
             if closes:
-                live.server.writer.today = lambda: today + timedelta(1)
+                live.server.writer.get_today = lambda: today + timedelta(1)
             else:
                 live.owned("POST", f"/{name}/close")
             late = live.taken_back(made.id, key, name)
@@ -243,7 +245,7 @@ def test_what_an_anonymiser_shuffled_is_not_taken_from_a_sender(live: Live, tmp_
     assert refused.json()["fault"] == "already shuffled"
     assert "an anonymiser shuffled this report" in refused.json()["detail"]
     with ReportFile(tmp_path / "batch.parquet", live.collection) as file:
-        file.add([*marked, *made[:3]])
+        file.add_reports([*marked, *made[:3]])
     content = (tmp_path / "batch.parquet").read_bytes()
     headers = {"Content-Type": "application/vnd.apache.parquet"}
     answer = live.owned("POST", "/health/reports/batch", content=content, headers=headers)
@@ -261,7 +263,7 @@ def test_batches_and_single_reports_meet_in_one_tally(live: Live, tmp_path: Any)
     assert live.post(made[1]).status_code == 201
     bad = [replace(made[2], id="0" * 32, collection="sha256:0"), replace(made[3], question=77)]
     with ReportFile(tmp_path / "batch.parquet", collection) as file:
-        file.add([*made, *bad])
+        file.add_reports([*made, *bad])
     content = (tmp_path / "batch.parquet").read_bytes()
     headers = {"Content-Type": "application/vnd.apache.parquet"}
     first = live.owned("POST", "/health/reports/batch", content=content, headers=headers)

@@ -29,14 +29,14 @@ from discreet.announcement import Announcement
 from discreet.server import database as db
 from discreet.server import running
 from discreet.server import settle as settling
-from discreet.server.arrivals import Arrival, take
+from discreet.server.arrivals import Arrival, store_arrivals
 from discreet.server.database import Database
-from discreet.server.intake import Row, packed
-from discreet.server.invitations import code_hash, invite
-from discreet.server.keys import Key, Keys, batch_key_name
-from discreet.server.sealed_arrivals import CODE, REPORT, count_waiting, live_keys
-from discreet.server.settle import LONGEST_WAIT, settle, settle_piece
-from discreet.server.tallies import start
+from discreet.server.intake import ReportRow, pack_integers
+from discreet.server.invitations import create_codes, hash_code
+from discreet.server.keys import Key, KeyFolder, format_key_name
+from discreet.server.sealed_arrivals import CODE_MARK, REPORT_MARK, count_waiting, load_live_keys
+from discreet.server.settle import MAX_WAIT_SECONDS, settle_arrivals, settle_piece
+from discreet.server.tallies import create_tally
 
 PEOPLE = 40
 CHANCE = 9
@@ -59,9 +59,9 @@ def right(guessed: Sequence[tuple[bytes, bytes]], truth: Pairs) -> int:
 
 def by_transactions(database: Database) -> list[Guess]:
     """On PostgreSQL: equal transactions, and the order of transactions and of places."""
-    if database.sqlite:
+    if database.is_sqlite:
         return []
-    with database.reading.connect() as connection:
+    with database.read_engine.connect() as connection:
 
         def column(query: str) -> list[Any]:
             return [tuple(row) for row in connection.exec_driver_sql(query)]
@@ -81,11 +81,11 @@ def by_transactions(database: Database) -> list[Guess]:
 
 def bytes_of(database: Database) -> dict[Path, bytes]:
     """Every byte that the database has on the disk."""
-    if database.sqlite:
+    if database.is_sqlite:
         path = Path(str(database.url.database))
         return {file: content for file, content in files_in(path.parent).items()
                 if file.name.startswith(path.name) and file.parent == path.parent}  # fmt: skip
-    with database.reading.connect() as connection:
+    with database.read_engine.connect() as connection:
         folder = Path(connection.exec_driver_sql("SHOW data_directory").scalar_one())
         query = "SELECT oid FROM pg_database WHERE datname = current_database()"
         own = connection.exec_driver_sql(query).scalar_one()
@@ -98,12 +98,12 @@ def bytes_of(database: Database) -> dict[Path, bytes]:
 
 def keys_left(database: Database) -> list[Key]:
     """Every key whose file is still there."""
-    folder = Keys(lambda: database.keys.folder)  # reads files, remembers nothing
+    folder = KeyFolder(lambda: database.keys.folder)  # reads files, remembers nothing
     names = [
         (str(path.relative_to(folder.folder).with_suffix("")), int(path.stem.split("-")[-1], 16))
         for path in sorted(folder.folder.rglob("*.key"))
     ]
-    return [folder.load(name, number) for name, number in names]
+    return [folder.load_key(name, number) for name, number in names]
 
 
 def occurrences(content: bytes, patterns: dict[bytes, bytes]) -> Places:
@@ -120,10 +120,10 @@ def occurrences(content: bytes, patterns: dict[bytes, bytes]) -> Places:
 def by_bytes(files: dict[Path, bytes], keys: Sequence[Key], truth: Pairs) -> list[Guess]:
     """The order of first and last places in each file, and what stands next to what."""
     hashes = {hash_: hash_ for hash_ in truth}
-    hashes |= {key.mark(CODE, hash_): hash_ for key in keys for hash_ in truth}
+    hashes |= {key.compute_mark(CODE_MARK, hash_): hash_ for key in keys for hash_ in truth}
     spent = {SPENT_IN_SQLITE + hash_: hash_ for hash_ in truth}
     ids = {id_: id_ for id_ in truth.values()}
-    ids |= {key.mark(REPORT, id_): id_ for key in keys for id_ in truth.values()}
+    ids |= {key.compute_mark(REPORT_MARK, id_): id_ for key in keys for id_ in truth.values()}
     guesses: list[Guess] = []
     for content in files.values():
         reports = occurrences(content, ids)
@@ -165,14 +165,14 @@ def best(database: Database, truth: Pairs) -> int:
 
 def collected(live: Live, settle_after: Sequence[int] = (PEOPLE,)) -> Pairs:
     """People answer one after the other; settled where the numbers say so."""
-    survey = live.server.surveys.find("health")
+    survey = live.server.surveys.find_survey("health")
     assert survey is not None
     codes = live.owned("POST", "/health/invitations", json={"count": PEOPLE}).json()["codes"]
     truth = {}
     for number, code in enumerate(codes, 1):
         made, _ = report(live.collection)
         assert live.post(made, Invitation=code).status_code == 201
-        truth[code_hash(survey.number, code)] = bytes.fromhex(made.id)
+        truth[hash_code(survey.number, code)] = bytes.fromhex(made.id)
         if number in settle_after:
             assert live.owned("POST", "/health/settle", params={"anyway": True}).status_code == 200
     return truth  # type: ignore[return-value]
@@ -186,14 +186,14 @@ def test_no_byte_joins_settled_reports_with_their_invitations(database: Database
     added(database, plan(), entry="invited", batch=PEOPLE)
     with serving(database) as live:
         truth = collected(live, ())
-        assert database.keys.batches(), "what waits is sealed under a key"
+        assert database.keys.list_batches(), "what waits is sealed under a key"
         assert best(database, truth) > FOUND, "whoever has the key can join, and we would see"
         assert live.owned("POST", "/health/settle", params={"anyway": True}).status_code == 200
         assert live.counted() == PEOPLE
-        assert database.keys.batches() == [], "its key was destroyed"
+        assert database.keys.list_batches() == [], "its key was destroyed"
         assert best(database, truth) < CHANCE
-        if not database.sqlite:
-            with database.reading.connect() as connection:
+        if not database.is_sqlite:
+            with database.read_engine.connect() as connection:
                 alone = connection.execution_options(isolation_level="AUTOCOMMIT")
                 order = "SELECT hash FROM invitation WHERE spent > 0 ORDER BY xmin::text, ctid"
                 spent = [bytes(one) for (one,) in alone.exec_driver_sql(order)]
@@ -201,7 +201,7 @@ def test_no_byte_joins_settled_reports_with_their_invitations(database: Database
                 alone.exec_driver_sql("VACUUM FREEZE")
             assert best(database, truth) < CHANCE
     assert best(database, truth) < CHANCE
-    if database.sqlite:
+    if database.is_sqlite:
         path = Path(str(database.url.database))
         log = path.with_name(path.name + "-wal")
         assert not log.exists() or log.stat().st_size == 0
@@ -217,7 +217,7 @@ def arriving_late(
     """Who answers late, and the sizes of all pieces: both grow. And the survey."""
     _, collection, number = arrived(database, PEOPLE // 4)
     with database.write() as connection:
-        codes = invite(connection, number, LATE)
+        codes = create_codes(connection, number, LATE)
     late: Pairs = {}
     sizes: list[int] = []
 
@@ -230,7 +230,7 @@ def arriving_late(
             late[hash_] = identity
         return piece
 
-    monkeypatch.setattr(settling, "PIECE", PEOPLE // 4)
+    monkeypatch.setattr(settling, "PIECE_REPORTS", PEOPLE // 4)
     for module in (settling, running):
         monkeypatch.setattr(module, "settle_piece", settle_and_answer)
     return late, sizes, (collection, number)
@@ -256,7 +256,7 @@ def test_what_arrives_while_all_are_settled_is_not_settled_alone(
 
 def test_nor_where_no_server_runs(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     late, sizes, (collection, number) = arriving_late(database, monkeypatch)
-    assert settle(database, number, collection, 1) == PEOPLE
+    assert settle_arrivals(database, number, collection, 1) == PEOPLE
     assert sizes == [PEOPLE // 4] * 4
     assert len(waiting_in(database, number)) == len(late) == 4
 
@@ -269,22 +269,22 @@ def test_twin_settling_until_nothing_waits_joins_those_who_come_meanwhile(
         pass
     assert sizes[4 - LATE :] == [1] * (LATE - 4)
     joined = max((right(guess, late) for guess in by_transactions(database)), default=0)
-    assert joined >= (0 if database.sqlite else LATE - 4), "equal transactions join each of them"
+    assert joined >= (0 if database.is_sqlite else LATE - 4), "equal transactions join each of them"
 
 
 def test_a_piece_is_not_smaller_than_a_batch_where_people_withdraw_meanwhile(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "PIECE", 10)
+    monkeypatch.setattr(settling, "PIECE_REPORTS", 10)
     truth, collection, number = arrived(database, 10)
     assert settle_piece(database, number, collection, 10) == (10, False)
     left = [waiting.arrival.row.id for waiting in waiting_in(database, number)]
     for identity in left[5:]:
         with database.write() as connection:
-            assert settling.withdraw(connection, number, collection, identity) == "withdrawn"
-    assert settle_piece(database, number, collection, 10, begins=False) == (0, True)
-    assert settle(database, number, collection, 10) == 0
-    assert settle(database, number, collection, 1) == 5
+            assert settling.withdraw_report(connection, number, collection, identity) == "withdrawn"
+    assert settle_piece(database, number, collection, 10, is_first=False) == (0, True)
+    assert settle_arrivals(database, number, collection, 10) == 0
+    assert settle_arrivals(database, number, collection, 1) == 5
     with database.read() as connection:
         spent = connection.execute(sql.select(db.invitation.c.spent)).scalars().all()
     assert spent == [1] * len(truth)
@@ -306,7 +306,7 @@ def test_nor_do_the_bytes_that_a_killed_server_leaves(
         database.migrate()
         number = added(database, collection, "plan", entry="invited", batch=PEOPLE)
         with database.write() as connection:
-            codes = invite(connection, number, PEOPLE)
+            codes = create_codes(connection, number, PEOPLE)
     process = Process(url, file, "--invited")
     truth: Pairs = {}
     with httpx.Client(timeout=60) as client:
@@ -318,11 +318,11 @@ def test_nor_do_the_bytes_that_a_killed_server_leaves(
                 headers={"Content-Type": "application/json", "Invitation": code},
             )
             assert answer.status_code == 201
-            truth[code_hash(number, code)] = bytes.fromhex(made.id)  # type: ignore[index]
+            truth[hash_code(number, code)] = bytes.fromhex(made.id)  # type: ignore[index]
     with Database(url, serving=False) as looking:
-        for survey, key in looking.keys.batches():  # all have waited for long enough
-            looking.keys.set_age(batch_key_name(survey, key), 2 * LONGEST_WAIT)
-        while looking.keys.batches():
+        for survey, key in looking.keys.list_batches():  # all have waited for long enough
+            looking.keys.set_age(format_key_name(survey, key), 2 * MAX_WAIT_SECONDS)
+        while looking.keys.list_batches():
             assert process.running.poll() is None
             time.sleep(0.001)
         process.kill()
@@ -334,12 +334,14 @@ def test_nor_do_the_bytes_that_a_killed_server_leaves(
 
 def test_nor_those_who_were_drawn_where_others_are_kept_back(database: Database) -> None:
     truth, collection, number = arrived(database)
-    assert settle(database, number, collection, PEOPLE // 2) == PEOPLE // 2
+    assert settle_arrivals(database, number, collection, PEOPLE // 2) == PEOPLE // 2
     with database.read() as connection:
         settled = set(map(bytes, connection.execute(sql.select(db.report.c.id)).scalars()))
     drawn = {hash_: identity for hash_, identity in truth.items() if identity in settled}
     assert len(drawn) == PEOPLE // 2
-    assert len(database.keys.batches()) == 1, "the others wait under a key, which the attack has"
+    assert len(database.keys.list_batches()) == 1, (
+        "the others wait under a key, which the attack has"
+    )
     assert best(database, drawn) < CHANCE
     assert best(database, truth) >= PEOPLE // 2, "those it joins"
 
@@ -349,12 +351,12 @@ def test_a_crash_before_the_key_is_destroyed_is_made_good_at_the_next_start(
 ) -> None:
     """The twin of destroying keys: while a key stays, the attack joins everything."""
     truth, collection, number = arrived(database)
-    monkeypatch.setattr(Keys, "destroy", lambda *_: None)  # killed between the two
+    monkeypatch.setattr(KeyFolder, "destroy_key", lambda *_: None)  # killed between the two
     assert settle_piece(database, number, collection, 1) == (PEOPLE, True)
     monkeypatch.undo()
     assert best(database, truth) > FOUND, "the key was not destroyed yet"
     with serving(database) as live:
-        assert database.keys.batches() == []
+        assert database.keys.list_batches() == []
         assert best(database, truth) < CHANCE
         assert live.counted() == PEOPLE
 
@@ -364,7 +366,7 @@ def arrived(database: Database, batch: int = PEOPLE) -> tuple[Pairs, Any, int]:
     collection = plan()
     number = added(database, collection, entry="invited", batch=batch)
     with database.write() as connection:
-        codes = invite(connection, number, PEOPLE)
+        codes = create_codes(connection, number, PEOPLE)
     truth = dict(answered(database, number, collection, code) for code in codes)
     return truth, collection, number
 
@@ -372,20 +374,22 @@ def arrived(database: Database, batch: int = PEOPLE) -> tuple[Pairs, Any, int]:
 def answered(database: Database, number: int, collection: Any, code: str) -> tuple[bytes, bytes]:
     """Somebody answers: the hash of the invitation and the id of the report."""
     made, _ = report(collection)
-    hash_ = code_hash(number, code)
+    hash_ = hash_code(number, code)
     assert hash_ is not None
-    arrival = Arrival(Row(bytes.fromhex(made.id), made.question, packed(made.value)), hash_)
+    arrival = Arrival(
+        ReportRow(bytes.fromhex(made.id), made.question, pack_integers(made.value)), hash_
+    )
     with database.write() as connection:
-        assert take(connection, number, True, [arrival]) == ["counted"]
+        assert store_arrivals(connection, number, True, [arrival]) == ["counted"]
     return hash_, arrival.row.id
 
 
 def sizes_of_pieces(database: Database, number: int, collection: Any, least: int) -> list[int]:
     """How many reports each transaction of one act settles."""
     sizes: list[int] = []
-    piece = settling.Piece(0, last=False)
-    while not piece.last:
-        piece = settle_piece(database, number, collection, least, begins=not sizes)
+    piece = settling.SettledPiece(0, is_last=False)
+    while not piece.is_last:
+        piece = settle_piece(database, number, collection, least, is_first=not sizes)
         sizes.append(piece.settled)
     return sizes
 
@@ -397,12 +401,12 @@ def arrived_unsealed(database: Database) -> Pairs:
     """People who were invited have answered a server of version 0002, one transaction each."""
     database.migrate("0002")
     collection = plan()
-    told = Announcement.plain(collection, "health", entry="invited", batch=PEOPLE)
+    told = Announcement.make_default(collection, "health", entry="invited", batch=PEOPLE)
     columns = "slug, document, announcement, state"
-    values = ("health", collection.canonical(), told.to_json(), "open")
+    values = ("health", collection.encode_canonical(), told.to_json(), "open")
     written(database, f"INSERT INTO survey ({columns}) VALUES ({{}}, {{}}, {{}}, {{}})", [values])
     with database.write() as connection:
-        start(connection, 1, collection)
+        create_tally(connection, 1, collection)
     made = [report(collection)[0] for _ in range(PEOPLE)]
     truth = {secrets.token_bytes(32): bytes.fromhex(one.id) for one in made}
     rows = [(1, hash_, 0) for hash_ in sorted(truth)]
@@ -411,7 +415,7 @@ def arrived_unsealed(database: Database) -> Pairs:
         with database.write() as connection:
             spent = sql.update(db.invitation).where(db.invitation.c.hash == hash_)
             connection.execute(spent.values(spent=1))
-            row = (1, id_, one.question, packed(one.value))
+            row = (1, id_, one.question, pack_integers(one.value))
             run(connection, "INSERT INTO arrival VALUES ({}, {}, {}, {})", [row])
     return truth
 
@@ -425,8 +429,8 @@ def test_nor_what_was_not_sealed_before_a_migration(url: str) -> None:
             assert answer.status_code == 200
             assert live.counted() == PEOPLE
             assert best(database, truth) < CHANCE
-            if not database.sqlite:
-                with database.reading.connect() as connection:
+            if not database.is_sqlite:
+                with database.read_engine.connect() as connection:
                     rows = connection.exec_driver_sql("SELECT hash FROM invitation ORDER BY ctid")
                     assert [bytes(one) for (one,) in rows] == sorted(truth), "an order of arrival"
         assert best(database, truth) < CHANCE
@@ -462,13 +466,13 @@ def twin(database: Database) -> Pairs:
     collection = plan()
     number = added(database, collection, entry="invited")
     with database.write() as connection:
-        codes = invite(connection, number, PEOPLE)
+        codes = create_codes(connection, number, PEOPLE)
     truth: Pairs = {}
     for code in codes:
         made, _ = report(collection)
-        hash_ = code_hash(number, code)
+        hash_ = hash_code(number, code)
         assert hash_ is not None
-        row = {"survey": number, "question": made.question, "value": packed(made.value)}
+        row = {"survey": number, "question": made.question, "value": pack_integers(made.value)}
         with database.write() as connection:
             change = sql.update(db.invitation).where(db.invitation.c.hash == hash_).values(spent=1)
             connection.execute(change)
@@ -481,8 +485,8 @@ def twin(database: Database) -> Pairs:
 def test_the_known_bad_twin_is_joined_whole(database: Database) -> None:
     truth = twin(database)
     assert best(database, truth) > FOUND
-    if not database.sqlite:
-        with database.reading.connect() as connection:
+    if not database.is_sqlite:
+        with database.read_engine.connect() as connection:
             alone = connection.execution_options(isolation_level="AUTOCOMMIT")
             alone.exec_driver_sql("VACUUM FREEZE")
         assert max(right(one, truth) for one in by_transactions(database)) == PEOPLE
@@ -493,11 +497,11 @@ def test_invitations_are_spent_in_the_order_of_their_hashes(postgres: str) -> No
         database.migrate()
         truth, collection, number = arrived(database)
         unspent = "SELECT count(*) FROM invitation WHERE spent = 0"
-        with database.reading.connect() as connection:
+        with database.read_engine.connect() as connection:
             count = connection.exec_driver_sql(unspent).scalar()
             assert count == PEOPLE, "what was spent is sealed with its report"
         assert settle_piece(database, number, collection, 1) == (PEOPLE, True)
-        with database.reading.connect() as connection:
+        with database.read_engine.connect() as connection:
             order = "SELECT hash FROM invitation WHERE spent = 1 ORDER BY ctid"
             assert [bytes(h) for (h,) in connection.exec_driver_sql(order)] == sorted(truth)
             assert list(truth) != sorted(truth)
@@ -508,9 +512,9 @@ def test_invitations_are_spent_in_the_order_of_their_hashes(postgres: str) -> No
 
 def test_a_key_ends_with_the_transaction_that_settles_its_batch(database: Database) -> None:
     _, collection, number = arrived(database)
-    assert len(database.keys.batches()) == 1
+    assert len(database.keys.list_batches()) == 1
     assert settle_piece(database, number, collection, 1) == (PEOPLE, True)
-    assert database.keys.batches() == []
+    assert database.keys.list_batches() == []
 
 
 def test_a_key_that_another_server_destroyed_is_kept_in_no_memory(postgres: str) -> None:
@@ -518,31 +522,31 @@ def test_a_key_that_another_server_destroyed_is_kept_in_no_memory(postgres: str)
     with Database(url) as one, Database(url) as two:
         one.migrate()
         _, collection, number = arrived(one)
-        assert len(one.keys._loaded) == 1
+        assert len(one.keys._loaded_keys) == 1
         assert settle_piece(two, number, collection, 1) == (PEOPLE, True)
         with one.read() as connection:  # whatever it does next with the survey
-            assert live_keys(connection, number) == {}
-        assert one.keys._loaded == two.keys._loaded == {}
+            assert load_live_keys(connection, number) == {}
+        assert one.keys._loaded_keys == two.keys._loaded_keys == {}
 
 
 def test_a_code_that_comes_twice_in_one_transaction_is_used_once(database: Database) -> None:
     number = added(database, plan(), entry="invited")
     with database.write() as connection:
-        (code,) = invite(connection, number, 1)
-    hash_ = code_hash(number, code)
-    both = [Arrival(Row(bytes([n]) * 16, 0, b"\0"), hash_) for n in range(2)]
+        (code,) = create_codes(connection, number, 1)
+    hash_ = hash_code(number, code)
+    both = [Arrival(ReportRow(bytes([n]) * 16, 0, b"\0"), hash_) for n in range(2)]
     with database.write() as connection:
-        assert take(connection, number, True, both) == ["counted", "invitation"]
+        assert store_arrivals(connection, number, True, both) == ["counted", "invitation"]
 
 
 def test_sealed_rows_are_equally_long_and_no_two_are_alike(database: Database) -> None:
     """Otherwise the length of a row, or its repetition, would tell which question was answered."""
     collection = plan()
     number = added(database, collection)
-    values = [Row(bytes([n]) * 16, 0, bytes(1 + n % 2)) for n in range(20)]
+    values = [ReportRow(bytes([n]) * 16, 0, bytes(1 + n % 2)) for n in range(20)]
     for row in values:
         with database.write() as connection:
-            assert take(connection, number, False, [Arrival(row)]) == ["counted"]
+            assert store_arrivals(connection, number, False, [Arrival(row)]) == ["counted"]
     with database.read() as connection:
         stored = connection.execute(db.arrival.select()).all()
     assert len({len(row.body) for row in stored}) == 1
@@ -558,30 +562,30 @@ def test_batches_are_never_smaller_than_announced(database: Database) -> None:
     for arrived in (3, 4, 12, 5, 5):
         for _ in range(arrived):
             made, _ = report(collection)
-            row = Row(bytes.fromhex(made.id), made.question, packed(made.value))
+            row = ReportRow(bytes.fromhex(made.id), made.question, pack_integers(made.value))
             with database.write() as connection:
-                take(connection, number, False, [Arrival(row)])
-        sizes.append(settle(database, number, collection, 10))
+                store_arrivals(connection, number, False, [Arrival(row)])
+        sizes.append(settle_arrivals(database, number, collection, 10))
     assert sizes == [0, 0, 0, 10, 0]
 
 
 def test_large_batches_stay_large_where_work_is_done_in_pieces(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "PIECE", 3)
+    monkeypatch.setattr(settling, "PIECE_REPORTS", 3)
     collection = plan()
     number = added(database, collection, entry="invited", batch=4)
     with database.write() as connection:
         arrivals = []
-        for code in invite(connection, number, 49):
+        for code in create_codes(connection, number, 49):
             made, _ = report(collection)
-            row = Row(bytes.fromhex(made.id), made.question, packed(made.value))
-            arrivals.append(Arrival(row, code_hash(number, code)))
+            row = ReportRow(bytes.fromhex(made.id), made.question, pack_integers(made.value))
+            arrivals.append(Arrival(row, hash_code(number, code)))
     with database.write() as connection:
-        assert set(take(connection, number, True, arrivals)) == {"counted"}
-    (key,) = database.keys.batches()
+        assert set(store_arrivals(connection, number, True, arrivals)) == {"counted"}
+    (key,) = database.keys.list_batches()
     assert sizes_of_pieces(database, number, collection, 10) == [10, 10, 10]
-    assert key not in database.keys.batches(), "what is kept back has another one"
+    assert key not in database.keys.list_batches(), "what is kept back has another one"
     with database.read() as connection:
         assert count_waiting(connection, number) == 19
     sizes = sizes_of_pieces(database, number, collection, 1)
@@ -589,7 +593,7 @@ def test_large_batches_stay_large_where_work_is_done_in_pieces(
     with database.read() as connection:
         spent = connection.execute(sql.select(db.invitation.c.spent)).scalars().all()
     assert spent == [1] * 49
-    assert database.keys.batches() == []
+    assert database.keys.list_batches() == []
 
 
 def test_no_column_holds_a_time_an_address_or_an_order() -> None:

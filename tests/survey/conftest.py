@@ -21,7 +21,7 @@ def _sheet_law(survey: Questionnaire, truth: Sequence[int]) -> np.ndarray:
     """P(sheet | truth) of every sheet, from the definition: who is true, who has a decoy."""
     law = np.zeros(survey.sizes)
     numbers = range(len(survey.groups))
-    personal = survey.law(survey.names)
+    personal = survey.compute_personal_law(survey.names)
     for true in itertools.chain.from_iterable(
         itertools.combinations(numbers, k) for k in range(len(numbers) + 1)
     ):

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from discreet import Categorical, EstimationError, Schema
-from discreet.collection.simulation import simulate
+from discreet.collection.simulation import simulate_tally
 from discreet.papers import surveys as figures
-from discreet.papers.results import Cell, Results
+from discreet.papers.results import PaperCell, PaperResults
 from discreet.randomness import SeededRandom
-from discreet.survey.inversion import statistics_of
+from discreet.survey.inversion import estimate_statistics
 from discreet.survey.questionnaire import Questionnaire
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,14 +29,14 @@ def test_sufficient_statistics_have_the_law_of_real_sheets(model):
     rows, where = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
     counts = np.bincount(where.ravel(), minlength=len(rows))
     split = figures.Split(rows[:, :-1], rows[:, -1], counts, counts)
-    totals, values = figures.estimated(
-        figures.randomized(split, 0.7, model, 300, 1), 0.7, model, 400
+    totals, values = figures.estimate_counts(
+        figures.draw_sent_counts(split, 0.7, model, 300, 1), 0.7, model, 400
     )
     names = ["x", "y", "z"]
     schema = Schema([Categorical(n, [0, 1], optional=False) for n in names], "c", [0, 1])
-    survey = Questionnaire.of(schema, 0.7, model=model)
+    survey = Questionnaire.from_schema(schema, 0.7, model=model)
     truth = np.column_stack([X, y])
-    slow = [statistics_of(simulate(survey, truth, SeededRandom(k))) for k in range(300)]
+    slow = [estimate_statistics(simulate_tally(survey, truth, SeededRandom(k))) for k in range(300)]
     fast = np.column_stack([totals[:, 1], *(values[:, c, j, 1] for c in (0, 1) for j in range(3))])
     real = np.array(
         [[s.totals[1], *(s.tables[n].counts[c, 1] for c in (0, 1) for n in names)] for s in slow]
@@ -49,39 +49,43 @@ def test_sufficient_statistics_have_the_law_of_real_sheets(model):
 
 
 def test_the_privacy_plot_is_as_the_paper_says():
-    cells = [cell for cell in figures.cells(True) if cell.figure == "6"]
+    cells = [cell for cell in figures.list_cells(True) if cell.figure == "6"]
     values = {cell: figures.compute(cell, 2, True)["privacy"][0] for cell in cells}
     table = {
-        share: [values[Cell.of("6", share=share, theta=k / 10)] for k in range(11)]
-        for share in figures.SHARES
+        share: [
+            values[PaperCell.from_parameters("6", share=share, theta=k / 10)] for k in range(11)
+        ]
+        for share in figures.PERSONAL_SHARES
     }
-    assert figures.privacy_faults(table) == []
+    assert figures.find_privacy_faults(table) == []
     table[0.1][3] = 0.5  # the known-bad twin is found
-    assert figures.privacy_faults(table)
+    assert figures.find_privacy_faults(table)
 
 
 def test_related_questions_are_undefined_at_one_half():
     schema = Schema([Categorical("a", [0, 1], optional=False)], "c", [0, 1])
     with pytest.raises(EstimationError):
-        Questionnaire.of(schema, 0.5, model="related")
+        Questionnaire.from_schema(schema, 0.5, model="related")
 
 
 @pytest.mark.slow
 @pytest.mark.data
 def test_the_verdicts_are_these(monkeypatch):
     """300 repetitions of every cell on both tables."""
-    monkeypatch.setattr(figures, "OURS", 2)
-    values = {cell: figures.compute(cell, 300, True) for cell in figures.cells(True)}
-    found = {one.said: one.verdict for one in figures.statements(Results(values))}
+    monkeypatch.setattr(figures, "DEFAULT_REPEATS", 2)
+    values = {cell: figures.compute(cell, 300, True) for cell in figures.list_cells(True)}
+    found = {one.claim: one.verdict for one in figures.check_statements(PaperResults(values))}
     verdicts = list(found.values())
     assert verdicts[:5] == ["holds"] * 3 + ["holds", "holds only for few questions"]
     assert found["Near theta = 1/2 unrelated questions are better than related ones"] == "holds"
     assert verdicts[-1] == "does not hold"  # 6.3
-    ours = Results(values).mean("2", "ours", table="adult", model="unrelated", theta=1.0)
-    assert ours == pytest.approx(figures.benchmark_score("adult"), abs=1e-12)
+    ours = PaperResults(values).compute_mean(
+        "2", "ours", table="adult", model="unrelated", theta=1.0
+    )
+    assert ours == pytest.approx(figures.score_undisguised("adult"), abs=1e-12)
     swapped = {  # the known-bad twin: accuracies by the wrong theta
         cell: values[
-            Cell.of(
+            PaperCell.from_parameters(
                 "2",
                 table=cell["table"],
                 model="unrelated",
@@ -92,7 +96,7 @@ def test_the_verdicts_are_these(monkeypatch):
         else value
         for cell, value in values.items()
     }
-    bad = [one.verdict for one in figures.statements(Results(swapped))]
+    bad = [one.verdict for one in figures.check_statements(PaperResults(swapped))]
     assert bad[:3] != ["holds"] * 3
 
 

@@ -6,26 +6,31 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, Schema, estimate
-from discreet.collection.simulation import simulate
+from discreet.collection.simulation import simulate_tally
 from discreet.collection.tally import Tally
 from discreet.randomness import SeededRandom
-from discreet.survey.inversion import channel_variance, estimate_share, statistics_of, unmixed
+from discreet.survey.inversion import (
+    compute_channel_variance,
+    estimate_share,
+    estimate_statistics,
+    invert_channel,
+)
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
-from discreet.survey.testing import accuracy_on_sheets
-from discreet.survey.variance import ChannelVariance, score_interval
+from discreet.survey.testing import estimate_sheet_accuracy
+from discreet.survey.variance import ChannelVariance, compute_score_interval
 
 SCHEMA = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", ["n", "y"])
 SURVEYS = {
-    "one group": Questionnaire.of(SCHEMA, 0.4),
-    "nearly open": Questionnaire.of(SCHEMA, 0.9),
+    "one group": Questionnaire.from_schema(SCHEMA, 0.4),
+    "nearly open": Questionnaire.from_schema(SCHEMA, 0.9),
     "rare personal answer": Questionnaire(
         SCHEMA, [Group(("a", "b", "c"), theta=0.5)], [PersonalLaw(("a",), (19, 1))]
     ),
-    "two groups": Questionnaire.of(SCHEMA, [0.4, 0.6], [["a", "c"], ["b"]]),
-    "three groups": Questionnaire.of(SCHEMA, [0.5, 0.8, 0.6], [["a"], ["b"], ["c"]]),
-    "related": Questionnaire.of(SCHEMA, [0.6, 0.7, 0.8], [["a"], ["b"], ["c"]], "related"),
-    "related together": Questionnaire.of(SCHEMA, 0.8, model="related"),
+    "two groups": Questionnaire.from_schema(SCHEMA, [0.4, 0.6], [["a", "c"], ["b"]]),
+    "three groups": Questionnaire.from_schema(SCHEMA, [0.5, 0.8, 0.6], [["a"], ["b"], ["c"]]),
+    "related": Questionnaire.from_schema(SCHEMA, [0.6, 0.7, 0.8], [["a"], ["b"], ["c"]], "related"),
+    "related together": Questionnaire.from_schema(SCHEMA, 0.8, model="related"),
     "personal answers across groups": Questionnaire(
         SCHEMA,
         [Group(("a",), theta=0.5), Group(("b",), theta=0.7), Group(("c",), theta=0.6)],
@@ -55,8 +60,8 @@ def whole(survey, predicate, table):
 def test_the_known_variance_is_that_of_the_enumerated_channel(survey, text, sheet_law):
     predicate = Predicate.parse(survey, text)
     table = predicate.table.astype(float)
-    scores = unmixed(survey, predicate.names, table)
-    known = channel_variance(survey, predicate.names, table, scores)
+    scores = invert_channel(survey, predicate.names, table)
+    known = compute_channel_variance(survey, predicate.names, table, scores)
     law, score = matrix(survey, sheet_law), whole(survey, predicate, scores)
     holds = whole(survey, predicate, predicate.table)
     added = law @ score**2 - (law @ score) ** 2
@@ -70,7 +75,7 @@ def test_the_known_variance_is_that_of_the_enumerated_channel(survey, text, shee
         share * known.true[2] + (1 - share) * known.false[2] + share * (1 - share)
         for share in np.linspace(0, 1, 1001)
     )
-    assert known.worst() == pytest.approx(largest, rel=1e-6)
+    assert known.compute_worst() == pytest.approx(largest, rel=1e-6)
 
 
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
@@ -84,15 +89,17 @@ def test_a_sheet_that_overestimates_the_share_does_not_overestimate_its_noise(
     """
     predicate = Predicate.parse(survey, text)
     table = predicate.table.astype(float)
-    scores = unmixed(survey, predicate.names, table)
-    known = channel_variance(survey, predicate.names, table, scores)
+    scores = invert_channel(survey, predicate.names, table)
+    known = compute_channel_variance(survey, predicate.names, table, scores)
     sent, score = matrix(survey, sheet_law).mean(axis=0), whole(survey, predicate, scores)
     mean = sent @ score
     spread = sent @ (score - mean) ** 2
 
     def drift(slope):  # of the stated noise with the score, without bounds on it
         free = ChannelVariance((-1e9, known.true[1], 1e9), (-1e9, known.false[1], 1e9), slope)
-        return sent @ (free.noise(mean, score, score**2 - score, 1) * (score - mean)) / spread
+        return (
+            sent @ (free.estimate_noise(mean, score, score**2 - score, 1) * (score - mean)) / spread
+        )
 
     assert drift(known.slope) == pytest.approx(0, abs=1e-9)
     assert abs(known.slope) > 0.05
@@ -113,7 +120,7 @@ def coverage(survey, text, people, share, sheet_law):
     predicate = Predicate.parse(survey, text)
     law = matrix(survey, sheet_law)
     holds = whole(survey, predicate, predicate.table)
-    score = whole(survey, predicate, unmixed(survey, predicate.names, predicate.table * 1.0))
+    score = whole(survey, predicate, invert_channel(survey, predicate.names, predicate.table * 1.0))
     rng = np.random.default_rng(5)
     population = rng.dirichlet(np.ones(len(holds)))
     population[holds] *= share / population[holds].sum()
@@ -127,7 +134,7 @@ def coverage(survey, text, people, share, sheet_law):
         people=people,
         channel=estimate_share(tally, predicate).channel,
     )
-    ends = score_interval(found, 0.95), wald(found)
+    ends = compute_score_interval(found, 0.95), wald(found)
     return [np.mean((low - 1e-9 <= share) & (share <= high + 1e-9)) for low, high in ends]
 
 
@@ -165,7 +172,7 @@ def test_an_answer_that_was_never_sent_has_an_interval_with_a_width(survey, peop
         low, high = found.interval()
         assert 0 <= low <= found.share <= high <= 1
         assert high - low > 0.1 / people
-        assert found.noise > 0
+        assert found.noise_variance > 0
         twin = wald(found)
         assert twin[1] - twin[0] == pytest.approx(0, abs=1e-7)  # what used to be stated
 
@@ -189,15 +196,15 @@ def test_the_accuracy_on_a_single_sheet_is_a_share_with_a_wide_interval(name):
     survey = SURVEYS[name]
     rng = np.random.default_rng(0)
     truth = np.repeat(rng.integers(0, 2, (2000, 1)), 3, axis=1)
-    model = estimate(statistics_of(simulate(survey, truth, SeededRandom(0))))
+    model = estimate(estimate_statistics(simulate_tally(survey, truth, SeededRandom(0))))
     tally = Tally(survey)
     tally.add_values(0, [[1, 1, 1]])
-    found = accuracy_on_sheets(model, tally)
+    found = estimate_sheet_accuracy(model, tally)
     assert found.unbiased > 1
     assert found.accuracy == found.interval[1] == 1
     assert found.interval[0] < 0.7
     if name == "one group":
-        others = accuracy_on_sheets(model, tally, personal_hits=(50, 100))
+        others = estimate_sheet_accuracy(model, tally, personal_hits=(50, 100))
         assert others.interval[0] < 0.7 < others.interval[1] == 1
 
 
@@ -206,7 +213,7 @@ def test_no_cell_of_a_table_is_stated_as_more_certain_than_its_channel_allows(su
     """Cells that were never sent included; their variance used to be stated as 1e-9."""
     tally = Tally(survey)
     tally.add_values(0, [[0, 0, 0], [1, 0, 0]], [199, 1])
-    found = statistics_of(tally)
+    found = estimate_statistics(tally)
     for table in found.tables.values():
         assert (table.variances > 0.001 * 200).all()
     assert (found.variances > 0.001 * 200).all()

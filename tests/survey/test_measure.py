@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, Schema, SchemaError, SurveyNB, estimate
-from discreet.collection.simulation import simulate
+from discreet.collection.simulation import simulate_tally
 from discreet.model import PairFactor
 from discreet.randomness import SeededRandom
 from discreet.survey.beliefs import Attacker, Beliefs
-from discreet.survey.inversion import statistics_of
+from discreet.survey.inversion import estimate_statistics
 from discreet.survey.measure import (
-    channel_of,
-    measure,
-    posterior,
-    pse,
-    rec_known,
-    rec_unknown,
-    unrelated_channel,
+    compute_posterior,
+    compute_pse,
+    compute_question_channel,
+    compute_rec_known,
+    compute_rec_unknown,
+    make_unrelated_channel,
+    measure_privacy,
 )
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
@@ -42,24 +42,24 @@ def published_pse(wa, wy, theta):
 @pytest.mark.parametrize("theta", [0.0, 0.25, 0.5, 0.9])
 def test_pse_is_the_published_formula_at_one_half_and_the_definition_elsewhere(wa, theta):
     prior = np.array([1 - wa, wa])
-    even = pse(prior, unrelated_channel(theta, [0.5, 0.5]))
+    even = compute_pse(prior, make_unrelated_channel(theta, [0.5, 0.5]))
     assert even == pytest.approx(published_pse(wa, 0.5, theta))
     law = [0.8, 0.2]
-    channel = unrelated_channel(theta, law)
+    channel = make_unrelated_channel(theta, law)
     by_hand = 0.0
     for o, r in itertools.product((0, 1), repeat=2):
         sent = (theta if r == o else 0) + (1 - theta) * law[r]
         other = (1 - theta) * law[r] + (theta if r == 1 - o else 0)
         whole = prior[o] * sent + prior[1 - o] * other
         by_hand += prior[o] * sent * (prior[1 - o] * other / whole)
-    assert pse(prior, channel) == pytest.approx(by_hand)
+    assert compute_pse(prior, channel) == pytest.approx(by_hand)
     if theta:
-        assert pse(prior, channel) != pytest.approx(published_pse(wa, 0.2, theta))
+        assert compute_pse(prior, channel) != pytest.approx(published_pse(wa, 0.2, theta))
 
 
 def test_privacy_falls_from_the_prior_to_nothing():
     prior = np.array([0.7, 0.3])
-    row = [pse(prior, unrelated_channel(t, [0.5, 0.5])) for t in np.linspace(0, 1, 21)]
+    row = [compute_pse(prior, make_unrelated_channel(t, [0.5, 0.5])) for t in np.linspace(0, 1, 21)]
     assert row[0] == pytest.approx(2 * 0.7 * 0.3)  # theta = 0: the prior alone
     assert row[-1] == pytest.approx(0)
     assert all(a > b for a, b in itertools.pairwise(row))
@@ -67,14 +67,14 @@ def test_privacy_falls_from_the_prior_to_nothing():
 
 def test_the_published_example_of_recoverability():
     """MRR, 4.2: confidences 80, 60, 40 and 30 %; they do not add up to one, so REC is not 1."""
-    assert rec_known([0.5, 0.5], [[0.6, 0.8], [0.3, 0.4]]) == pytest.approx(1.05)
+    assert compute_rec_known([0.5, 0.5], [[0.6, 0.8], [0.3, 0.4]]) == pytest.approx(1.05)
     sent = np.array([[0.3, 0.2], [0.1, 0.4]])
     expected = 0.6 * 0.7 + 0.4 * 0.8 + 0.2 * 0.7 + 0.8 * 0.8
-    assert rec_unknown(sent, np.array([0.7, 0.8])) == pytest.approx(expected)
+    assert compute_rec_unknown(sent, np.array([0.7, 0.8])) == pytest.approx(expected)
 
 
 def test_rec_of_proper_rules_is_one_so_the_published_difference_is_never_positive(survey):
-    found = measure(survey)
+    found = measure_privacy(survey)
     for one in (*found.questions, *found.groups):
         assert one.rec_known == pytest.approx(1)
         assert one.published_known <= 1e-12
@@ -82,13 +82,13 @@ def test_rec_of_proper_rules_is_one_so_the_published_difference_is_never_positiv
 
 
 SURVEYS = {
-    "one group": Questionnaire.of(BITS, 0.5),
+    "one group": Questionnaire.from_schema(BITS, 0.5),
     "two groups": Questionnaire(
         BITS,
         [Group(("a",), theta=0.3), Group(("b", "c"), theta=0.6)],
         [PersonalLaw(("b",), (1, 3))],
     ),
-    "related": Questionnaire.of(BITS, 0.7, model="related"),
+    "related": Questionnaire.from_schema(BITS, 0.7, model="related"),
     "mixed": Questionnaire(
         BITS, [Group(("a", "c"), theta=0.7, model="related"), Group(("b",), theta=0.5)]
     ),
@@ -144,7 +144,7 @@ def test_personal_answers_that_depend_on_each_other_change_the_sound_figures(she
     for law in (sheet_law, independent_law):
         seen = joint_of(survey, beliefs, law).sum(axis=(1, 2))
         figures.append(1 - (seen**2 / seen.sum(axis=0)).sum())
-    found = next(one for one in measure(survey, beliefs).questions if one.name == "a")
+    found = next(one for one in measure_privacy(survey, beliefs).questions if one.name == "a")
     assert found.sound_unknown == pytest.approx(figures[0], abs=1e-12)
     assert abs(figures[1] - figures[0]) > 1e-3
 
@@ -153,7 +153,7 @@ def test_personal_answers_that_depend_on_each_other_change_the_sound_figures(she
 def test_every_printed_figure_is_what_its_definition_says(survey, sheet_law):
     """PSE, REC I and II and epsilon from the enumerated law of truths and sheets."""
     beliefs = beliefs_of(survey)
-    joint, found = joint_of(survey, beliefs, sheet_law), measure(survey, beliefs)
+    joint, found = joint_of(survey, beliefs, sheet_law), measure_privacy(survey, beliefs)
     for j, name in enumerate(survey.names):
         entry = next(one for one in found.questions if one.name == name)
         others = [k for k in range(3) if k != j]
@@ -190,7 +190,7 @@ def test_every_printed_figure_is_what_its_definition_says(survey, sheet_law):
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
 def test_the_sound_figures_are_those_of_brute_force(survey, sheet_law):
     beliefs = beliefs_of(survey)
-    joint, found = joint_of(survey, beliefs, sheet_law), measure(survey, beliefs)
+    joint, found = joint_of(survey, beliefs, sheet_law), measure_privacy(survey, beliefs)
     assert found.exact
     for j, name in enumerate(survey.names):
         entry = next(one for one in found.questions if one.name == name)
@@ -206,12 +206,14 @@ def test_the_sound_figures_are_those_of_brute_force(survey, sheet_law):
             worst = max(worst, (pair**2 / np.maximum(pair.sum(axis=1), 1e-300)[:, None]).sum())
         assert entry.sound_known == pytest.approx(1 - worst)
         assert entry.sound_known <= entry.sound_unknown + 1e-12 <= entry.before + 2e-12
-        prior = beliefs.margin(name)
+        prior = beliefs.compute_margin(name)
         np.testing.assert_allclose(found.priors[name], prior)
         sent = joint.sum(axis=(0, 1, 2)).sum(axis=others)
         both = joint.sum(axis=others).sum(axis=tuple(k + 1 for k in others))
         np.testing.assert_allclose(found.posteriors[name], (both / sent).T)
-        np.testing.assert_allclose(posterior(prior, channel_of(survey, name)), (both / sent).T)
+        np.testing.assert_allclose(
+            compute_posterior(prior, compute_question_channel(survey, name)), (both / sent).T
+        )
 
 
 def test_a_report_never_lifts_a_belief_beyond_what_epsilon_allows():
@@ -227,8 +229,8 @@ def test_a_report_never_lifts_a_belief_beyond_what_epsilon_allows():
         beliefs = Beliefs(survey, p, law)
         attacker = Attacker(beliefs, sheets)
         for name in survey.names:
-            after = attacker.answer(name) / attacker.chance[:, None]
-            before = beliefs.margin(name)
+            after = attacker.compute_answer_joint(name) / attacker.sheet_probabilities[:, None]
+            before = beliefs.compute_margin(name)
             with np.errstate(divide="ignore", invalid="ignore"):
                 odds = (after / (1 - after)) / (before / (1 - before))
             largest = max(largest, np.nanmax(odds[np.isfinite(odds)]))
@@ -241,14 +243,14 @@ def test_large_questionnaires_are_averaged_over_invented_sheets(spanning, monkey
     schema = Schema([Categorical(f"q{k}", [0, 1], optional=False) for k in range(3)], "c", [0, 1])
     from discreet.survey import measure as module
 
-    survey = Questionnaire.of(schema, 0.5)
+    survey = Questionnaire.from_schema(schema, 0.5)
     if spanning:
         groups = [Group(("q0", "q1"), theta=0.5), Group(("q2", "c"), theta=0.5)]
         law = [PersonalLaw(("q0", "q2"), (20, 1, 1, 20))]
         survey = Questionnaire(schema, groups, law, personal="own")
-    exact = measure(survey, Beliefs.stated(survey, {"q0": [0.9, 0.1]}))
-    monkeypatch.setattr(module, "ENUMERATED", 1)
-    drawn = measure(survey, Beliefs.stated(survey, {"q0": [0.9, 0.1]}))
+    exact = measure_privacy(survey, Beliefs.from_margins(survey, {"q0": [0.9, 0.1]}))
+    monkeypatch.setattr(module, "MAX_ENUMERATED_SHEETS", 1)
+    drawn = measure_privacy(survey, Beliefs.from_margins(survey, {"q0": [0.9, 0.1]}))
     assert exact.exact
     assert not drawn.exact
     for one, two in zip(exact.questions, drawn.questions, strict=True):
@@ -257,25 +259,25 @@ def test_large_questionnaires_are_averaged_over_invented_sheets(spanning, monkey
 
 
 def test_beliefs_can_be_stated_or_come_from_a_model(survey, invented):
-    tally = simulate(survey, invented(survey, 3000), SeededRandom(0))
-    model = estimate(statistics_of(tally))
-    found = measure(survey, Beliefs.of_model(survey, model))
+    tally = simulate_tally(survey, invented(survey, 3000), SeededRandom(0))
+    model = estimate(estimate_statistics(tally))
+    found = measure_privacy(survey, Beliefs.from_model(survey, model))
     np.testing.assert_allclose(found.priors["sick"], np.exp(model.log_prior))
     assert found.epsilon == survey.guarantee.epsilon
     other = SurveyNB(0.5, schema=BITS, random_state=0).fit([["n", "n"], ["y", "y"]], ["n", "y"])
     with pytest.raises(SchemaError, match="other questions"):
-        Beliefs.of_model(survey, other.model_)
+        Beliefs.from_model(survey, other.model_)
     cells = tuple(factor.cells for factor in model.factors[:2])
     groups = tuple(tuple(range(one.size)) for one in cells)
     scores = np.zeros((len(model.log_prior), cells[0].size * cells[1].size))
     with pytest.raises(SchemaError, match="pairs of features"):
-        Beliefs.of_model(survey, replace(model, pairs=[PairFactor(cells, groups, scores)]))
+        Beliefs.from_model(survey, replace(model, pairs=[PairFactor(cells, groups, scores)]))
     wrong = (
         [0.5, 0.6], ["yes", "no"], [None, 1], [True, False], [[0.5, 0.5], [0.5, 0.5]], [1.0],
         [float("nan"), 1.0], [10**400, 0], [-0.5, 1.5], "ab", {"no": 1.0}, 1.0,
     )  # fmt: skip
     for law in wrong:
         with pytest.raises(SchemaError, match=r"smokes: its prior is .* add up to 1, for no, yes"):
-            Beliefs.stated(survey, {"smokes": law})
+            Beliefs.from_margins(survey, {"smokes": law})
     with pytest.raises(SchemaError, match="'weight'"):
-        Beliefs.stated(survey, {"weight": [1.0]})
+        Beliefs.from_margins(survey, {"weight": [1.0]})

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from discreet import Categorical, EstimationError, FormatError, PrivacyError, Schema, SchemaError
-from discreet.announcement import Asked, Words
+from discreet.announcement import AnnouncementTexts, QuestionTexts
 from discreet.errors import DiscreetError
-from discreet.privacy import rounded_up
+from discreet.privacy import format_rounded_up
 from discreet.shuffling import Shuffle
-from discreet.survey.form import Wording, form_of, instructions, texts_in
+from discreet.survey.form import FormTexts, list_instructions, load_texts, render_form
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
 EXAMPLE = resources.files("discreet.survey").joinpath("example.yaml").read_text("utf-8")
@@ -33,7 +33,9 @@ def test_it_is_the_same_in_json_and_in_yaml(survey):
         again = Questionnaire.from_json(one.to_json())
         assert again.digest == one.digest
         assert again.to_json() == one.to_json()
-        assert [c.parameters() for c in again.channels] == [c.parameters() for c in one.channels]
+        assert [c.get_parameters() for c in again.channels] == [
+            c.get_parameters() for c in one.channels
+        ]
     assert Questionnaire.from_json(changed()).digest == Questionnaire.from_yaml(EXAMPLE).digest
 
 
@@ -50,8 +52,8 @@ LAWS = (PersonalLaw(("a",), (1, 3)), PersonalLaw(("b",), (1, 3)))
         (lambda: Questionnaire(BITS, {*TWO}), "a questionnaire: groups is a set"),
         (lambda: Questionnaire(BITS, TWO, {*LAWS}), "a questionnaire: laws is a set"),
         (lambda: Questionnaire(BITS, TWO, notes={"x", "y"}), "a questionnaire: notes is a set"),
-        (lambda: Questionnaire.of(BITS, groups={("a",), ("b", "c")}), "groups is a set"),
-        (lambda: Questionnaire.of(BITS, groups=[["a"], {"b", "c"}]), "groups is a set"),
+        (lambda: Questionnaire.from_schema(BITS, groups={("a",), ("b", "c")}), "groups is a set"),
+        (lambda: Questionnaire.from_schema(BITS, groups=[["a"], {"b", "c"}]), "groups is a set"),
     ],
 )
 def test_a_set_has_no_order_and_so_no_digest(build, says):
@@ -115,18 +117,18 @@ def test_a_shuffled_questionnaire_keeps_the_channels_that_were_published(name, m
     laws = [PersonalLaw(("a",), (1, 3))] if name == "uneven" else []
     shuffle = Shuffle(1.0, 1e-6, 3_000)
     with monkeypatch.context() as earlier:
-        earlier.setattr(Questionnaire, "_sheet_blanket", lambda self, channels: None)
+        earlier.setattr(Questionnaire, "_compute_sheet_blanket", lambda self, channels: None)
         published = Questionnaire(BITS, SHUFFLED[name], laws, shuffled=shuffle)
-        text, alone = published.to_json(), published.guarantee.alone
+        text, alone = published.to_json(), published.guarantee.unshuffled_epsilon
     now = Questionnaire(BITS, SHUFFLED[name], laws, shuffled=shuffle)
-    assert now.guarantee.alone > alone
+    assert now.guarantee.unshuffled_epsilon > alone
     again = Questionnaire.from_json(text)
     assert (again.digest, again.to_json()) == (published.digest, text)
-    assert again.guarantee.alone == alone
+    assert again.guarantee.unshuffled_epsilon == alone
     assert (
         again.channels[0].threshold == published.channels[0].threshold < now.channels[0].threshold
     )
-    assert Questionnaire.from_json(again.canonical()).digest == published.digest
+    assert Questionnaire.from_json(again.encode_canonical()).digest == published.digest
     # twins: a theta that breaks the promise, that estimates nothing, that is none
     most = now.channels[0].threshold
     for theta in (str(most + 1), str(2**64), "9" * 20, "0", "a", "-1"):
@@ -211,7 +213,7 @@ def test_what_is_wrong_is_said_in_one_sentence(fields, words):
     ],
 )
 def test_a_law_that_is_none_is_refused(law, words):
-    body = json.loads(Questionnaire.of(BITS, 0.5).to_json())
+    body = json.loads(Questionnaire.from_schema(BITS, 0.5).to_json())
     del body["digest"], body["channels"]
     body["questions"][0]["personal"]["law"] = law
     with pytest.raises(DiscreetError, match=words):
@@ -250,7 +252,7 @@ def test_theta_by_belief_is_the_largest_that_keeps_it(prior, posterior):
     channel, prior, posterior = made.channels[0], Fraction(prior), Fraction(posterior)
 
     def belief(channel):
-        rarest = min(channel.outputs(), key=channel.law_of)
+        rarest = min(channel.outputs(), key=channel.compute_personal_probability)
         true = channel.likelihood(rarest, rarest)
         false = channel.likelihood([1 - v for v in rarest], rarest)
         return prior * true / (prior * true + (1 - prior) * false)
@@ -258,7 +260,7 @@ def test_theta_by_belief_is_the_largest_that_keeps_it(prior, posterior):
     assert belief(channel) <= posterior
     assert float(belief(channel)) == pytest.approx(float(posterior), rel=1e-12)
     odds = posterior * (1 - prior) / prior / (1 - posterior)
-    assert channel.epsilon_exact() == pytest.approx(math.log(odds))
+    assert channel.compute_exact_epsilon() == pytest.approx(math.log(odds))
 
 
 def likeliest_belief(channels, prior, statement):
@@ -281,7 +283,7 @@ def test_a_belief_holds_over_groups_whose_answers_are_the_same_secret():
     assert found <= Fraction(1, 2)
     assert float(found) == pytest.approx(0.5, rel=1e-12)
     assert survey.guarantee.epsilon == pytest.approx(math.log(9))
-    alone = [group.channel([2], []) for group in groups[:2]]  # the twin: each group by itself
+    alone = [group.make_channel([2], []) for group in groups[:2]]  # the twin: each group by itself
     assert float(likeliest_belief(alone, prior, [1])) > 0.899
 
 
@@ -305,19 +307,19 @@ def test_a_belief_leaves_room_for_what_other_groups_reveal():
 
 @pytest.mark.slow
 def test_the_promise_says_what_it_rests_on(schema):
-    groups = Questionnaire.of(schema, 0.5, bins=3)
+    groups = Questionnaire.from_schema(schema, 0.5, bins=3)
     options = {"cuts": groups.cuts}
     software = Questionnaire(schema, groups.groups, **options)
     hand = Questionnaire(schema, groups.groups, device="hand", **options)
     own = Questionnaire(schema, groups.groups, personal="own", **options)
-    open_ = Questionnaire.of(schema, 1, bins=3)
+    open_ = Questionnaire.from_schema(schema, 1, bins=3)
     assert software.guarantee.epsilon == hand.guarantee.epsilon  # the same channel
     assert "own randomization device" in str(hand.guarantee)
     assert "own randomization device" not in str(software.guarantee)
     assert math.isinf(own.guarantee.epsilon)
     assert "no epsilon" in own.sentence
-    assert "rely on nothing" in open_.sentence
-    assert f"epsilon {rounded_up(software.guarantee.epsilon, 3)}" in software.sentence
+    assert "not protected" in open_.sentence
+    assert f"epsilon {format_rounded_up(software.guarantee.epsilon, 3)}" in software.sentence
     assert software.guarantee.epsilon == pytest.approx(sum(software.epsilons))
     for one in (software, hand, own, open_):
         assert one.sentence.count(". ") == 0
@@ -326,7 +328,7 @@ def test_the_promise_says_what_it_rests_on(schema):
 
 def test_the_paper_form_draws_the_same_channel():
     one = Questionnaire.from_yaml(EXAMPLE)
-    steps = instructions(one)[0]
+    steps = list_instructions(one)[0]
     assert steps[:3] == [
         "Draw a whole number from 1 to 5 so that nobody sees it: "
         "with dice, cards or slips of paper.",
@@ -335,50 +337,50 @@ def test_the_paper_form_draws_the_same_channel():
     ]
     assert "For “medication” draw from 1 to 2. 1: no. 2: yes." in steps
     skewed = Questionnaire(BITS, [Group(("a", "b", "c"), theta=0.5)], [PersonalLaw(("a",), (7, 3))])
-    assert "For “a” draw from 1 to 10. 1 to 7: n. 8 to 10: y." in instructions(skewed)[0]
-    page = form_of(one)
+    assert "For “a” draw from 1 to 10. 1 to 7: n. 8 to 10: y." in list_instructions(skewed)[0]
+    page = render_form(one)
     assert one.digest in page
     assert "<script" not in page
     warner = Questionnaire(BITS, [Group(("a", "b", "c"), theta="2/3", model="related")])
-    assert "opposite" in instructions(warner)[0][-1]
+    assert "opposite" in list_instructions(warner)[0][-1]
     with pytest.raises(PrivacyError, match="dice"):
-        form_of(Questionnaire(BITS, [Group(("a", "b", "c"), epsilon=1.0)]))
+        render_form(Questionnaire(BITS, [Group(("a", "b", "c"), epsilon=1.0)]))
     evil = Questionnaire(BITS, [Group(("a", "b", "c"), theta=0.5)], title="<b>&")
-    assert "&lt;b&gt;&amp;" in form_of(evil)
+    assert "&lt;b&gt;&amp;" in render_form(evil)
 
 
 def test_the_paper_form_lists_draws_in_the_order_of_the_questions():
     laws = [PersonalLaw(("c",), (1, 1)), PersonalLaw(("a",), (7, 3))]
     for some in (laws, laws[::-1]):
         one = Questionnaire(BITS, [Group(("a", "b", "c"), theta=0.5)], some)
-        draws = [step for step in instructions(one)[0] if step.startswith("For ")]
+        draws = [step for step in list_instructions(one)[0] if step.startswith("For ")]
         assert [step.split("”")[0][-1] for step in draws] == ["a", "b", "c"]
 
 
 def test_the_paper_form_speaks_other_languages(tmp_path):
     one = Questionnaire.from_yaml(EXAMPLE)
-    words = Words(
+    words = AnnouncementTexts(
         "Gesund im Büro",
         "Bitte lesen.",
-        questions={"medication": Asked("Nehmen Sie Beruhigungsmittel?", ("nein", "ja"))},
+        questions={"medication": QuestionTexts("Nehmen Sie Beruhigungsmittel?", ("nein", "ja"))},
     )
-    page = form_of(one, Wording("de", words, texts_in("de")))
+    page = render_form(one, FormTexts("de", words, load_texts("de")))
     assert '<html lang="de" dir="ltr">' in page
     assert "Ziehen Sie eine ganze Zahl von 1 bis 5" in page
     assert "Für „Nehmen Sie Beruhigungsmittel?“ ziehen Sie von 1 bis 2. 1: nein. 2: ja." in page
     assert "☐ nein" in page
     assert "Epsilon" in page
-    assert rounded_up(sum(one.epsilons), 3) in page
+    assert format_rounded_up(sum(one.epsilons), 3) in page
     for english in ("Draw ", "tick ", "Whoever", "That rests", "Questionnaire "):
         assert english not in page
     with pytest.raises(FormatError, match="no texts in 'fr'; there are en, de"):
-        texts_in("fr")
+        load_texts("fr")
     (tmp_path / "fr.json").write_text("{}")
     with pytest.raises(FormatError, match=r"lacks the text 'direction'; add it"):
-        texts_in("fr", str(tmp_path / "fr.json"))
-    french = {**texts_in("de"), "hand.truth": "Cochez vos vraies réponses.", "direction": "ltr"}
+        load_texts("fr", str(tmp_path / "fr.json"))
+    french = {**load_texts("de"), "hand.truth": "Cochez vos vraies réponses.", "direction": "ltr"}
     (tmp_path / "french.json").write_text(json.dumps(french))
     own = Questionnaire(BITS, [Group(("a", "b", "c"), theta=1)])
-    assert "vraies" in form_of(
-        own, Wording("fr", None, texts_in("fr", str(tmp_path / "french.json")))
+    assert "vraies" in render_form(
+        own, FormTexts("fr", None, load_texts("fr", str(tmp_path / "french.json")))
     )

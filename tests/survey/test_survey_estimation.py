@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, EstimationError, Numeric, Schema, SchemaError
-from discreet.collection.simulation import simulate
+from discreet.collection.simulation import simulate_tally
 from discreet.collection.tally import Tally
 from discreet.estimation import estimate
 from discreet.randomness import SeededRandom
-from discreet.survey.inversion import estimate_share, statistics_of, unmixed
+from discreet.survey.inversion import estimate_share, estimate_statistics, invert_channel
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
@@ -24,14 +24,16 @@ THREE = Schema(
     ["n", "y"],
 )
 SURVEYS = {
-    "one group": Questionnaire.of(THREE, 0.3),
-    "two groups": Questionnaire.of(THREE, [0.3, 0.8], [["a", "c"], ["b"]]),
-    "three groups": Questionnaire.of(THREE, [0.3, 0.8, 0.5], [["a"], ["b"], ["c"]]),
+    "one group": Questionnaire.from_schema(THREE, 0.3),
+    "two groups": Questionnaire.from_schema(THREE, [0.3, 0.8], [["a", "c"], ["b"]]),
+    "three groups": Questionnaire.from_schema(THREE, [0.3, 0.8, 0.5], [["a"], ["b"], ["c"]]),
     "skewed law": Questionnaire(
         THREE, [Group(tuple("abc"), theta=0.4)], [PersonalLaw(("a", "c"), (1, 2, 3, 4, 5, 6))]
     ),
-    "related": Questionnaire.of(BITS, 0.8, model="related"),
-    "related below half": Questionnaire.of(BITS, [0.2, 0.9], [["a"], ["b", "c"]], "related"),
+    "related": Questionnaire.from_schema(BITS, 0.8, model="related"),
+    "related below half": Questionnaire.from_schema(
+        BITS, [0.2, 0.9], [["a"], ["b", "c"]], "related"
+    ),
     "both models": Questionnaire(
         BITS, [Group(("a", "c"), theta=0.7, model="related"), Group(("b",), theta=0.5)]
     ),
@@ -59,7 +61,7 @@ def words(survey, text):
 @pytest.mark.parametrize("text", PREDICATES)
 def test_the_score_of_a_sheet_is_unbiased_for_every_person(survey, text, sheet_law):
     predicate = Predicate.parse(survey, words(survey, text))
-    scores = unmixed(survey, predicate.names, predicate.table.astype(float))
+    scores = invert_channel(survey, predicate.names, predicate.table.astype(float))
     for truth in np.ndindex(*survey.sizes):
         law = sheet_law(survey, truth)
         assert law.sum() == pytest.approx(1)
@@ -87,8 +89,8 @@ def test_the_sampler_follows_that_law(sheet_law):
             continue
         people = np.tile(truth, (200_000, 1))
         tally = Tally(survey)
-        tally.add_values(0, survey.randomized(0, people, SeededRandom(3)))
-        sent, expected = tally.margin(survey.names), 200_000 * law
+        tally.add_values(0, survey.randomize_records(0, people, SeededRandom(3)))
+        sent, expected = tally.count_margin(survey.names), 200_000 * law
         assert not sent[expected == 0].any()
         ok = expected > 0
         statistic = (((sent - expected) ** 2)[ok] / expected[ok]).sum()
@@ -105,19 +107,19 @@ def test_estimates_and_stated_variances_agree_with_repetitions(survey, invented)
     right = predicate.table[tuple(truth[:, axes].T)].sum()
     own = None
     if survey.personal == "own":
-        law = survey.law(survey.names)
+        law = survey.compute_personal_law(survey.names)
         rng = np.random.default_rng(0)
     found, stated = [], []
     for repeat in range(500):
         if survey.personal == "own":
             flat = rng.choice(law.size, len(truth), p=law.ravel())
             own = np.column_stack(np.unravel_index(flat, law.shape))
-        tally = simulate(
+        tally = simulate_tally(
             survey, truth if own is None else np.hstack([truth, own]), SeededRandom(repeat)
         )
         estimate = estimate_share(tally, predicate)
         found.append(estimate.count)
-        stated.append(estimate.noise)
+        stated.append(estimate.noise_variance)
     spread = np.std(found, ddof=1)
     assert abs(np.mean(found) - right) < 5 * spread / np.sqrt(500)
     assert spread**2 / np.mean(stated) == pytest.approx(1, abs=5 * np.sqrt(2 / 499))
@@ -135,17 +137,24 @@ def test_differences_between_classes_have_the_stated_variance(classes, apart):
     feature = Categorical("a", ["p", "q", "r"], optional=False)
     schema = Schema([feature], "c", [str(k) for k in range(classes)])
     groups = [["a"], ["c"]] if apart else None
-    survey = Questionnaire.of(schema, [0.2, 0.2] if apart else 0.2, groups)
+    survey = Questionnaire.from_schema(schema, [0.2, 0.2] if apart else 0.2, groups)
     rng = np.random.default_rng(1)
     truth = np.column_stack([rng.integers(0, 3, 500), rng.integers(0, classes, 500)])
     exact = np.array([[(truth == (v, c)).all(1).sum() for v in range(3)] for c in range(classes)])
     pairs = [(c, d) for c in range(classes) for d in range(c)]
     squares, stated, alone = [], [], []
     for repeat in range(400):
-        table = statistics_of(simulate(survey, truth, SeededRandom(repeat))).tables["a"]
+        table = estimate_statistics(simulate_tally(survey, truth, SeededRandom(repeat))).tables["a"]
         error = table.counts - exact
         squares.append(np.mean([(error[c] - error[d]) ** 2 for c, d in pairs]))
-        stated.append(np.mean([table.between[c] + table.between[d] for c, d in pairs]))
+        stated.append(
+            np.mean(
+                [
+                    table.between_class_variances[c] + table.between_class_variances[d]
+                    for c, d in pairs
+                ]
+            )
+        )
         alone.append(np.mean([table.variances[c] + table.variances[d] for c, d in pairs]))
     assert np.mean(squares) / np.mean(stated) == pytest.approx(1, abs=0.3)
     assert (np.mean(squares) / np.mean(alone) > 1.3) == apart
@@ -163,7 +172,7 @@ def test_noise_between_classes_does_not_pass_for_evidence(numeric):
         for name in names
     ]
     groups = [[name] for name in (*names, "c")]
-    survey = Questionnaire.of(Schema(features, "c", ["n", "y"]), [0.3] * 7, groups, bins=3)
+    survey = Questionnaire.from_schema(Schema(features, "c", ["n", "y"]), [0.3] * 7, groups, bins=3)
 
     def strength(statistics):
         factors = estimate(statistics).factors
@@ -173,9 +182,11 @@ def test_noise_between_classes_does_not_pass_for_evidence(numeric):
     for seed in range(6):
         rng = np.random.default_rng(seed)
         truth = np.column_stack([rng.integers(0, 3, (2000, 6)), rng.random(2000) < 0.3])
-        found = statistics_of(simulate(survey, truth.astype(np.int64), SeededRandom(seed)))
+        found = estimate_statistics(
+            simulate_tally(survey, truth.astype(np.int64), SeededRandom(seed))
+        )
         ours.append(strength(found))
-        tables = {name: replace(one, opposed=0.0) for name, one in found.tables.items()}
+        tables = {name: replace(one, cancelling_share=0.0) for name, one in found.tables.items()}
         twin.append(strength(replace(found, tables=tables)))
     assert np.mean(ours) < 0.7 * np.mean(twin)
 
@@ -189,11 +200,11 @@ def test_twenty_values_are_estimated_without_bias(groups, invented):
         "c",
         range(4),
     )
-    survey = Questionnaire.of(schema, 0.5, groups)
+    survey = Questionnaire.from_schema(schema, 0.5, groups)
     truth = invented(survey, 3000)
     total, noise, repeats = 0.0, 0.0, 60
     for repeat in range(repeats):
-        table = statistics_of(simulate(survey, truth, SeededRandom(repeat))).tables["a"]
+        table = estimate_statistics(simulate_tally(survey, truth, SeededRandom(repeat))).tables["a"]
         total, noise = total + table.counts, noise + table.variances
     exact = np.zeros((4, 20))
     np.add.at(exact, (truth[:, 2], truth[:, 0]), 1)
@@ -203,23 +214,23 @@ def test_twenty_values_are_estimated_without_bias(groups, invented):
 
 
 def test_tables_add_up_to_the_class_totals(survey, invented):
-    tally = simulate(survey, invented(survey, 500), SeededRandom(0))
-    found = statistics_of(tally)
+    tally = simulate_tally(survey, invented(survey, 500), SeededRandom(0))
+    found = estimate_statistics(tally)
     for table in found.tables.values():
         np.testing.assert_allclose(table.counts.sum(axis=1), found.totals)
     assert found.totals.sum() == pytest.approx(500)
     assert found.guarantee.simulated
-    assert not found.exact
+    assert not found.is_exact
 
 
 def test_at_theta_one_everything_is_counted_exactly(schema, invented):
-    survey = Questionnaire.of(schema, 1, bins=3)
+    survey = Questionnaire.from_schema(schema, 1, bins=3)
     truth = invented(survey, 500)
-    found = statistics_of(simulate(survey, truth, SeededRandom(0)))
-    assert found.exact
+    found = estimate_statistics(simulate_tally(survey, truth, SeededRandom(0)))
+    assert found.is_exact
     np.testing.assert_array_equal(found.totals, np.bincount(truth[:, -1]))
-    estimate = estimate_share(simulate(survey, truth, SeededRandom(0)), "smokes = yes")
-    assert (estimate.count, estimate.noise) == ((truth[:, 0] == 1).sum(), 0)
+    estimate = estimate_share(simulate_tally(survey, truth, SeededRandom(0)), "smokes = yes")
+    assert (estimate.count, estimate.noise_variance) == ((truth[:, 0] == 1).sum(), 0)
     low, high = estimate.interval()
     assert low < estimate.share < high  # people are still a sample
     assert estimate.interval(population=False) == (estimate.share, estimate.share)
@@ -227,12 +238,12 @@ def test_at_theta_one_everything_is_counted_exactly(schema, invented):
 
 def test_predicates_can_be_written_in_many_ways(survey):
     text = Predicate.parse(survey, 'smokes = yes and "region" in (north, east)')
-    made = Predicate.where(
+    made = Predicate.from_function(
         survey, ["smokes", "region"], lambda s, r: s == "yes" and r in ("north", "east")
     )
     np.testing.assert_array_equal(text.table, made.table)
     parsed = Predicate.parse(survey, "smokes == yes and region = south and sick != yes")
-    one = Predicate.of(survey, {"smokes": "yes", "region": "south", "sick": "no"})
+    one = Predicate.from_answers(survey, {"smokes": "yes", "region": "south", "sick": "no"})
     np.testing.assert_array_equal(parsed.table, one.table)
     others = Predicate.parse(survey, "not region not in (south) or age = '(missing)'")
     assert others.table.sum() == 1 * 3 + 1 * 3 - 1
@@ -273,6 +284,6 @@ def test_deeply_nested_predicates_are_read_or_refused(survey):
 
 def test_nothing_is_estimated_from_nobody(survey):
     with pytest.raises(EstimationError, match="empty"):
-        statistics_of(Tally(survey))
+        estimate_statistics(Tally(survey))
     with pytest.raises(EstimationError, match="empty"):
         estimate_share(Tally(survey), "smokes = yes")

@@ -19,12 +19,12 @@ from discreet import (
     SurveyNB,
     estimate,
 )
-from discreet.datasets import mortgage
-from discreet.encoding import class_codes
-from discreet.privacy import INFERRED
-from discreet.tables.in_memory import Contents, count_arrays
+from discreet.datasets import make_mortgage
+from discreet.encoding import encode_classes
+from discreet.privacy import INFERRED_REASON
+from discreet.tables.in_memory import CountRequest, count_arrays
 
-PEOPLE = mortgage(6000, seed=3)
+PEOPLE = make_mortgage(6000, seed=3)
 NOISE = {"check_classifiers_train": "300 respondents at theta 0.3 cannot reach 83 % accuracy"}
 
 
@@ -81,8 +81,10 @@ def test_at_theta_one_it_is_the_exact_classifier(model, groups):
 def test_at_theta_one_numbers_are_counted_by_bin_exactly():
     nb = SurveyNB(1, schema=PEOPLE.schema, bins=5).fit(PEOPLE.X, PEOPLE.y)
     columns = {name: PEOPLE.frame[name] for name in PEOPLE.schema.names}
-    codes = class_codes(PEOPLE.schema, PEOPLE.y)
-    exact = estimate(count_arrays(PEOPLE.schema, columns, codes, Contents(bins=5, moments=None)))
+    codes = encode_classes(PEOPLE.schema, PEOPLE.y)
+    exact = estimate(
+        count_arrays(PEOPLE.schema, columns, codes, CountRequest(bins=5, moments=None))
+    )
     np.testing.assert_array_equal(nb.predict_proba(PEOPLE.X), exact.predict_proba(PEOPLE.X))
 
 
@@ -113,18 +115,18 @@ def test_the_promise_is_that_of_the_questionnaire():
     frame, y = yes_no()
     nb = SurveyNB(0.5, groups="each", schema=SCHEMA).fit(frame, y)
     assert nb.guarantee_.epsilon == pytest.approx(5 * math.log(3))  # (1/2 + 1/4) / (1/4), 5 times
-    assert nb.guarantee_.private
+    assert nb.guarantee_.is_private
     assert nb.guarantee_.trust == "survey"
     seeded = clone(nb).set_params(random_state=0).fit(frame, y)
     assert seeded.guarantee_.simulated
-    assert not seeded.guarantee_.private
+    assert not seeded.guarantee_.is_private
 
 
 def test_a_schema_from_the_data_is_said_aloud():
     frame, y = yes_no()
     with pytest.warns(PrivacyWarning, match="SurveyNB"):
         nb = SurveyNB(0.5, random_state=0).fit(frame, y)
-    assert nb.guarantee_.void == (INFERRED,)
+    assert nb.guarantee_.void == (INFERRED_REASON,)
 
 
 @pytest.mark.parametrize(

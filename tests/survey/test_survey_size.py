@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, EstimationError, Schema
-from discreet.collection.size import respondents_for
-from discreet.survey.inversion import channel_variance, precision_of, unmixed
+from discreet.collection.size import compute_required_respondents
+from discreet.survey.inversion import compute_channel_variance, compute_precision, invert_channel
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
@@ -20,15 +20,15 @@ SCHEMA = Schema(
     ["n", "y"],
 )
 SURVEYS = {
-    "one group": Questionnaire.of(SCHEMA, 0.4),
+    "one group": Questionnaire.from_schema(SCHEMA, 0.4),
     "skewed": Questionnaire(
         SCHEMA, [Group(tuple("abc"), theta=0.7)], [PersonalLaw(("b",), (9, 1))]
     ),
-    "two groups": Questionnaire.of(SCHEMA, [0.4, 0.7], [["a", "c"], ["b"]]),
+    "two groups": Questionnaire.from_schema(SCHEMA, [0.4, 0.7], [["a", "c"], ["b"]]),
     "both models": Questionnaire(
         SCHEMA, [Group(("a",), theta=0.6), Group(("b", "c"), theta=0.8, model="related")]
     ),
-    "open": Questionnaire.of(SCHEMA, 1),
+    "open": Questionnaire.from_schema(SCHEMA, 1),
 }
 PEOPLE, REPEATS = 500, 4000
 
@@ -37,7 +37,7 @@ def scores_of(survey, predicate, sheet_law):
     """P(sheet | truth), whether the predicate holds, and the score of every sheet."""
     law = np.array([sheet_law(survey, truth).ravel() for truth in np.ndindex(*survey.sizes)])
     table = np.asarray(predicate.table, float)
-    scores = unmixed(survey, predicate.names, table)
+    scores = invert_channel(survey, predicate.names, table)
     rows = np.array(list(np.ndindex(*survey.sizes)))
     places = tuple(rows[:, survey.place[name]] for name in predicate.names)
     return law, table[places] > 0, scores[places]
@@ -54,7 +54,7 @@ def simulated(population, law, score, rng):
 @pytest.mark.parametrize("text", ["a = r", "a = r and c = y", "b = x or c = y"])
 def test_no_population_is_less_precise_and_the_worst_is_as_stated(survey, text, sheet_law):
     """4000 surveys: the standard error of a standard error is 1.1 %, 5 % is left for chance."""
-    (stated,) = precision_of(survey, PEOPLE, [text])
+    (stated,) = compute_precision(survey, PEOPLE, [text])
     predicate = Predicate.parse(survey, text)
     law, holds, score = scores_of(survey, predicate, sheet_law)
     rng = np.random.default_rng(0)
@@ -73,11 +73,11 @@ def test_no_population_is_less_precise_and_the_worst_is_as_stated(survey, text, 
 
 def test_without_predicates_every_cell_a_model_needs_is_covered():
     survey = SURVEYS["two groups"]
-    found = {one.what: one.standard_error for one in precision_of(survey, 1000)}
+    found = {one.what: one.standard_error for one in compute_precision(survey, 1000)}
     assert set(found) == {"a", "b", "c", "a and c", "b and c"}
     for name in "ab":
         worst = max(
-            precision_of(survey, 1000, [f"{name} = {label} and c = {other}"])[0].standard_error
+            compute_precision(survey, 1000, [f"{name} = {label} and c = {other}"])[0].standard_error
             for label in survey.cells[name].labels
             for other in "ny"
         )
@@ -87,18 +87,20 @@ def test_without_predicates_every_cell_a_model_needs_is_covered():
 
 def test_the_number_of_respondents_is_the_smallest_that_is_precise_enough():
     survey = SURVEYS["one group"]
-    people = respondents_for(precision_of(survey, 1)[0].standard_error, 0.01)
-    assert precision_of(survey, people)[0].standard_error <= 0.01
-    assert precision_of(survey, people - 1)[0].standard_error > 0.01
-    assert respondents_for(0.5, 0.01) == 2500  # counting the truth: 1/4 per person
-    assert precision_of(SURVEYS["open"], 2500, ["c = y"])[0].standard_error == pytest.approx(0.01)
+    people = compute_required_respondents(compute_precision(survey, 1)[0].standard_error, 0.01)
+    assert compute_precision(survey, people)[0].standard_error <= 0.01
+    assert compute_precision(survey, people - 1)[0].standard_error > 0.01
+    assert compute_required_respondents(0.5, 0.01) == 2500  # counting the truth: 1/4 per person
+    assert compute_precision(SURVEYS["open"], 2500, ["c = y"])[0].standard_error == pytest.approx(
+        0.01
+    )
     for wanted in (0, 1, -0.1, math.nan, math.inf):
         with pytest.raises(EstimationError, match="between 0 and 1"):
-            respondents_for(0.5, wanted)
+            compute_required_respondents(0.5, wanted)
     with pytest.raises(EstimationError, match="more than"):
-        respondents_for(0.5, 1e-300)
+        compute_required_respondents(0.5, 1e-300)
     with pytest.raises(EstimationError, match="respondents is 0"):
-        precision_of(survey, 0)
+        compute_precision(survey, 0)
 
 
 def test_the_variance_of_the_scores_alone_would_promise_too_much():
@@ -106,6 +108,8 @@ def test_the_variance_of_the_scores_alone_would_promise_too_much():
     survey, predicate = SURVEYS["one group"], "c = y"
     one = Predicate.parse(survey, predicate)
     table = np.asarray(one.table, float)
-    known = channel_variance(survey, one.names, table, unmixed(survey, one.names, table))
-    (stated,) = precision_of(survey, 1, [predicate])
+    known = compute_channel_variance(
+        survey, one.names, table, invert_channel(survey, one.names, table)
+    )
+    (stated,) = compute_precision(survey, 1, [predicate])
     assert max(known.true[2], known.false[2]) < 0.95 * stated.standard_error**2

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, EstimationError, FormatError, Schema, estimate
-from discreet.collection.simulation import simulate
+from discreet.collection.simulation import simulate_tally
 from discreet.collection.tally import Tally
-from discreet.mechanisms.laws import Law as PublicLaw
+from discreet.mechanisms.laws import AnswerLaw as PublicLaw
 from discreet.randomness import SeededRandom
 from discreet.statistics import Statistics
 from discreet.survey import whole
-from discreet.survey.inversion import statistics_of
+from discreet.survey.inversion import estimate_statistics
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
-from discreet.survey.whole import Law, Search
+from discreet.survey.whole import NaiveBayesLaw, WholeSheetEM
 
 FEATURES = 9
 SCHEMA = Schema(
@@ -33,8 +33,10 @@ def people(count, seed, rates=SOME, share=0.35):
 
 
 def collected(theta, seed, count=600, **more):
-    survey = Questionnaire.of(SCHEMA, theta)
-    return statistics_of(simulate(survey, people(count, seed, **more), SeededRandom(seed)))
+    survey = Questionnaire.from_schema(SCHEMA, theta)
+    return estimate_statistics(
+        simulate_tally(survey, people(count, seed, **more), SeededRandom(seed))
+    )
 
 
 def accuracy(statistics, seed=999):
@@ -75,26 +77,28 @@ def test_true_answers_that_are_not_independent_weigh_less():
     answer = (rng.random(4000) < np.where(y == 1, 0.65, 0.5)).astype(int)
     copies = np.column_stack([*[answer] * FEATURES, y])
     independent = people(4000, 0, np.array([0.5, 0.65]), 0.5)
-    survey, found = Questionnaire.of(SCHEMA, 0.5), []
+    survey, found = Questionnaire.from_schema(SCHEMA, 0.5), []
     for truth in (copies, independent):
-        found.append(statistics_of(simulate(survey, truth, SeededRandom(1))).likeliest.weight)
+        found.append(
+            estimate_statistics(simulate_tally(survey, truth, SeededRandom(1))).likeliest.weight
+        )
     assert found[0] < 0.7 < found[1]
 
 
 def test_each_step_makes_the_sheets_likelier():
     """EM with a public law that is not uniform; the pull's own prior is part of what is climbed."""
     laws = [PersonalLaw(("x0", "y"), (1, 2, 3, 4)), PersonalLaw(("x1",), (5, 1))]
-    survey = Questionnaire.of(SCHEMA, 0.3, laws=laws)
+    survey = Questionnaire.from_schema(SCHEMA, 0.3, laws=laws)
     truth = people(500, 3)
-    tally = simulate(survey, truth, SeededRandom(3))
-    start = Law(np.array([0.5, 0.5]), np.full((2, 2 * FEATURES), 0.5))
-    search = Search(survey, 0.3, start)
-    sheets = search._placed(*tally.distinct())
+    tally = simulate_tally(survey, truth, SeededRandom(3))
+    start = NaiveBayesLaw(np.array([0.5, 0.5]), np.full((2, 2 * FEATURES), 0.5))
+    search = WholeSheetEM(survey, 0.3, start)
+    sheets = search._encode_sheets(*tally.get_distinct_answers())
     reached, law = [], start
     for _ in range(12):
-        true = law.log_true(sheets, 0.3)
-        reached.append(float((sheets.times * np.logaddexp(true, sheets.drawn)).sum()))
-        law = search.fitted(sheets, 1e-9, law, 1)
+        true = law.compute_log_true(sheets, 0.3)
+        reached.append(float((sheets.sheet_counts * np.logaddexp(true, sheets.log_decoy)).sum()))
+        law = search.run_em(sheets, 1e-9, law, 1)
     # one person is added to every class and cell, so the ascent may end a little lower
     assert all(b > a - 0.5 for a, b in pairwise(reached))
     assert reached[-1] > reached[0] + 20
@@ -102,36 +106,44 @@ def test_each_step_makes_the_sheets_likelier():
 
 def test_the_law_of_drawn_sheets_is_the_public_one():
     laws = [PersonalLaw(("x0", "y"), (1, 2, 3, 4)), PersonalLaw(("x1",), (5, 1))]
-    survey = Questionnaire.of(SCHEMA, 0.3, laws=laws)
-    tally = simulate(survey, people(200, 4), SeededRandom(4))
-    rows, times = tally.distinct()
-    search = Search(survey, 0.3, Law(np.full(2, 0.5), np.full((2, 2 * FEATURES), 0.5)))
+    survey = Questionnaire.from_schema(SCHEMA, 0.3, laws=laws)
+    tally = simulate_tally(survey, people(200, 4), SeededRandom(4))
+    rows, times = tally.get_distinct_answers()
+    search = WholeSheetEM(
+        survey, 0.3, NaiveBayesLaw(np.full(2, 0.5), np.full((2, 2 * FEATURES), 0.5))
+    )
     (channel,) = survey.channels
-    wanted = [np.log(0.7 * float(channel.law_of(row.tolist()))) for row in rows]
-    assert search._placed(rows, times).drawn == pytest.approx(np.array(wanted), rel=1e-9)
-    assert PublicLaw((0,), (1, 0)).least == 0  # a law may hold zeros: then a sheet is surely true
+    wanted = [
+        np.log(0.7 * float(channel.compute_personal_probability(row.tolist()))) for row in rows
+    ]
+    assert search._encode_sheets(rows, times).log_decoy == pytest.approx(np.array(wanted), rel=1e-9)
+    assert (
+        PublicLaw((0,), (1, 0)).min_probability == 0
+    )  # a law may hold zeros: then a sheet is surely true
 
 
 def test_many_sheets_are_thinned_evenly(monkeypatch):
     """A sheet that many people sent is taken as often as it was sent."""
     times = np.array([1, 90, 9])
-    assert np.bincount(whole._people(times, 20), minlength=3).tolist() == [0, 18, 2]
-    assert np.bincount(whole._people(times, 200), minlength=3).tolist() == [1, 90, 9]
-    monkeypatch.setattr(whole, "SHEETS", 300)
-    monkeypatch.setattr(whole, "CHOOSING", 300)
+    assert np.bincount(whole._sample_respondents(times, 20), minlength=3).tolist() == [0, 18, 2]
+    assert np.bincount(whole._sample_respondents(times, 200), minlength=3).tolist() == [1, 90, 9]
+    monkeypatch.setattr(whole, "MAX_FITTED_RESPONDENTS", 300)
+    monkeypatch.setattr(whole, "SELECTION_RESPONDENTS", 300)
     assert accuracy(collected(0.5, 0, count=3000)) > 0.97
 
 
 def test_only_sheets_that_are_true_or_drawn_as_a_whole():
     truth = people(300, 0)
     for survey in (
-        Questionnaire.of(SCHEMA, 0.6, [["x0", "y"], [f"x{j}" for j in range(1, FEATURES)]]),
-        Questionnaire.of(SCHEMA, 0.7, model="related"),
-        Questionnaire.of(SCHEMA, 1),
+        Questionnaire.from_schema(
+            SCHEMA, 0.6, [["x0", "y"], [f"x{j}" for j in range(1, FEATURES)]]
+        ),
+        Questionnaire.from_schema(SCHEMA, 0.7, model="related"),
+        Questionnaire.from_schema(SCHEMA, 1),
     ):
-        assert statistics_of(simulate(survey, truth, SeededRandom(0))).likeliest is None
-    few = Questionnaire.of(SCHEMA, 0.5)
-    assert statistics_of(simulate(few, truth[:5], SeededRandom(0))).likeliest is None
+        assert estimate_statistics(simulate_tally(survey, truth, SeededRandom(0))).likeliest is None
+    few = Questionnaire.from_schema(SCHEMA, 0.5)
+    assert estimate_statistics(simulate_tally(few, truth[:5], SeededRandom(0))).likeliest is None
 
 
 def test_it_travels_and_the_published_way_does_without_it():
@@ -178,4 +190,4 @@ def test_what_does_not_fit_is_refused():
 
 def test_an_empty_tally_is_still_refused():
     with pytest.raises(EstimationError, match="empty"):
-        statistics_of(Tally(Questionnaire.of(SCHEMA, 0.5)))
+        estimate_statistics(Tally(Questionnaire.from_schema(SCHEMA, 0.5)))

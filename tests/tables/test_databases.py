@@ -12,7 +12,7 @@ import pytest
 
 from discreet import Categorical, CentralNB, FormatError, Numeric, Schema, SchemaError
 from discreet.ledger import Ledger
-from discreet.tables import Contents, count
+from discreet.tables import CountRequest, count
 
 SCHEMA = Schema([Numeric("size", 0, 10), Categorical("word", ["a", "b"])], "y", ["no", "yes"])
 ROWS = [("1.5", "a", "no"), (" 7 ", "b", "yes"), ("1e-400", "a", "yes")]
@@ -79,12 +79,15 @@ def test_a_file_is_opened_for_reading_only(tmp_path: Path) -> None:
 
 
 def test_numbers_in_text_of_sqlite_are_those_of_duckdb(tmp_path: Path) -> None:
-    wanted = Contents(bins=4, moments="grid", order=True)
+    wanted = CountRequest(bins=4, moments="grid", order=True)
     here = count(in_sqlite(tmp_path / "people.sqlite"), SCHEMA, wanted)
     there = count(in_duckdb(tmp_path / "people.duckdb"), SCHEMA, wanted)
     assert here.tables["size"].counts.tolist() == there.tables["size"].counts.tolist()
     assert here.moments["size"].totals.tolist() == there.moments["size"].totals.tolist()
-    assert here.orders["size"].levels.tolist() == there.orders["size"].levels.tolist()
+    assert (
+        here.order_statistics["size"].grid_indices.tolist()
+        == there.order_statistics["size"].grid_indices.tolist()
+    )
     rows = [*ROWS, ("1_000", "a", "no")]
     with pytest.raises(SchemaError, match="size: '1_000' is not a number"):
         count(in_sqlite(tmp_path / "bad.sqlite", rows), SCHEMA)

@@ -17,7 +17,7 @@ import pytest
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Numeric, Schema
 from discreet.statistics import Statistics
-from discreet.tables import Contents, count, counting, queries
+from discreet.tables import CountRequest, count, counting, queries
 
 FLAGS = Schema(
     [Categorical("smokes", [True, False]), Categorical("drinks", [True, False])],
@@ -80,7 +80,7 @@ def test_spellings_of_truth_values_are_one_group(tmp_path: Path) -> None:
 
 def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Group by what is written, as it is written."""
-    monkeypatch.setattr(queries, "key", lambda column, cells: column)
+    monkeypatch.setattr(queries, "make_group_key", lambda column, cells: column)
 
 
 def test_a_result_that_would_be_cut_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,11 +91,11 @@ def test_a_result_that_would_be_cut_is_an_error(monkeypatch: pytest.MonkeyPatch)
 
 def test_twin_without_folding_and_with_a_silent_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """One more record moves the counts by far more than one."""
-    frame, true = odd_rows(), counting.fetched
+    frame, true = odd_rows(), counting.fetch_arrow
     whole = count(frame, FLAGS)
     unfolded(monkeypatch)
     monkeypatch.setattr(
-        counting, "fetched", lambda query: (cut := true(query)).slice(0, cut.num_rows - 1)
+        counting, "fetch_arrow", lambda query: (cut := true(query)).slice(0, cut.num_rows - 1)
     )
     assert moved(count(frame, FLAGS), whole) > 100
 
@@ -108,12 +108,12 @@ def test_every_query_is_held_to_its_limit(monkeypatch: pytest.MonkeyPatch, most:
     )
     every = itertools.product([0, 1, 2, 3], ["TRUE", "False"], [0, 1])
     rows = pd.DataFrame(list(every) * 9, columns=["size", "smokes", "ill"])
-    whole = count(rows, schema, Contents(bins=4, moments="grid", order=True))
-    monkeypatch.setattr(queries.Queries, "most_keys", lambda self, name: 20)
-    assert same(count(rows, schema, Contents(bins=4, moments="grid", order=True)), whole)
-    monkeypatch.setattr(queries.Queries, "most_keys", lambda self, name: most)
+    whole = count(rows, schema, CountRequest(bins=4, moments="grid", order=True))
+    monkeypatch.setattr(queries.Queries, "count_max_keys", lambda self, name: 20)
+    assert same(count(rows, schema, CountRequest(bins=4, moments="grid", order=True)), whole)
+    monkeypatch.setattr(queries.Queries, "count_max_keys", lambda self, name: most)
     with pytest.raises(SchemaError, match="nothing was counted"):
-        count(rows, schema, Contents(bins=4, moments="grid", order=True))
+        count(rows, schema, CountRequest(bins=4, moments="grid", order=True))
 
 
 OTHERS = [
@@ -159,7 +159,7 @@ def schema_knows(schema: Schema, value: Any) -> bool:
     from discreet.encoding import Cells
 
     try:
-        Cells.of(schema, "x").index(value)
+        Cells.from_schema(schema, "x").encode_value(value)
     except SchemaError:
         return False
     return True

@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 
 from discreet.encoding import Cells, Grid, is_missing
 from discreet.errors import DiscreetError, FormatError, SchemaError
-from discreet.schema import Categorical, Numeric, Schema, text_of
+from discreet.schema import Categorical, Numeric, Schema, format_value
 from discreet.statistics import Statistics
-from discreet.tables.counting import count, pairs
-from discreet.tables.engines import arrow_batches, open_table
-from discreet.tables.in_memory import Contents
+from discreet.tables.counting import count, pair_features
+from discreet.tables.engines import iter_arrow_batches, open_table
+from discreet.tables.in_memory import CountRequest
 
 Row = dict[str, Any]
 
@@ -84,7 +84,7 @@ def write_csv(path: Path, rows: list[Row], delimiter: str = ",") -> Path:
         writer = csv.writer(file, delimiter=delimiter)
         writer.writerow(rows[0])
         for row in rows:
-            writer.writerow(["" if v is None else text_of(v) for v in row.values()])
+            writer.writerow(["" if v is None else format_value(v) for v in row.values()])
     return path
 
 
@@ -92,7 +92,7 @@ def same(one: Statistics, two: Statistics) -> None:
     """Integers identical, floats to twelve digits."""
     assert list(one.tables) == list(two.tables)
     assert list(one.moments) == list(two.moments)
-    assert list(one.orders) == list(two.orders)
+    assert list(one.order_statistics) == list(two.order_statistics)
     assert one.totals.dtype == two.totals.dtype
     np.testing.assert_array_equal(one.totals, two.totals)
     for name, table in one.tables.items():
@@ -110,28 +110,28 @@ def same(one: Statistics, two: Statistics) -> None:
             assert moments.squares.dtype == other.squares.dtype == np.int64
         np.testing.assert_allclose(moments.mean, other.mean, **FLOATS)
         np.testing.assert_allclose(moments.variance, other.variance, **FLOATS)
-    for name, order in one.orders.items():
-        np.testing.assert_array_equal(order.levels, two.orders[name].levels)
-        np.testing.assert_array_equal(order.counts, two.orders[name].counts)
+    for name, order in one.order_statistics.items():
+        np.testing.assert_array_equal(order.grid_indices, two.order_statistics[name].grid_indices)
+        np.testing.assert_array_equal(order.counts, two.order_statistics[name].counts)
 
 
 def by_hand(rows: list[Row], schema: Schema, bins: Any) -> Statistics:
     """One row at a time, with nothing but a Counter and whole numbers of any size."""
-    from discreet.statistics import Moments, Order, Table
+    from discreet.statistics import Moments, OrderStatistics, Table
 
-    labels = [text_of(label) for label in schema.classes]
-    codes = [labels.index(text_of(row[schema.target])) for row in rows]
+    labels = [format_value(label) for label in schema.classes]
+    codes = [labels.index(format_value(row[schema.target])) for row in rows]
     classes = range(len(labels))
     tables, sums, orders = {}, {}, {}
     for feature in schema.features:
-        cells = Cells.of(schema, feature.name, bins)
+        cells = Cells.from_schema(schema, feature.name, bins)
         values = [row[feature.name] for row in rows]
-        seen = Counter((c, cells.index(v)) for c, v in zip(codes, values, strict=True))
+        seen = Counter((c, cells.encode_value(v)) for c, v in zip(codes, values, strict=True))
         table = np.array([[seen[c, cell] for cell in range(cells.size)] for c in classes])
         tables[feature.name] = Table(cells, table)
         if isinstance(feature, Categorical):
             continue
-        grid = Grid.of(feature)
+        grid = Grid.from_feature(feature)
         found: list[list[int]] = [[] for _ in classes]
         missing = [0] * len(labels)
         for c, value in zip(codes, values, strict=True):
@@ -143,7 +143,7 @@ def by_hand(rows: list[Row], schema: Schema, bins: Any) -> Statistics:
         levels = sorted(set().union(*map(set, found)))
         counters = [Counter(ks) for ks in found]
         order = np.array([[counter[k] for k in levels] for counter in counters], dtype=np.int64)
-        orders[feature.name] = Order(
+        orders[feature.name] = OrderStatistics(
             feature, grid, np.array(levels, dtype=np.int64), order.reshape(len(labels), -1)
         )
         sums[feature.name] = Moments(
@@ -156,7 +156,7 @@ def by_hand(rows: list[Row], schema: Schema, bins: Any) -> Statistics:
             grid.step,
         )
     totals = np.array([codes.count(c) for c in classes])
-    return Statistics(schema, totals, tables=tables, moments=sums, orders=orders)
+    return Statistics(schema, totals, tables=tables, moments=sums, order_statistics=orders)
 
 
 ROWS = some_rows(1, 700)
@@ -216,9 +216,9 @@ def test_every_source_gives_the_numbers_that_counting_by_hand_gives(
     kind: str, tmp_path: Path
 ) -> None:
     source = source_of(kind, ROWS, tmp_path)
-    counted = count(source, SCHEMA, Contents(bins=BINS, moments="grid", order=True))
+    counted = count(source, SCHEMA, CountRequest(bins=BINS, moments="grid", order=True))
     same(counted, by_hand(ROWS, SCHEMA, BINS))
-    assert counted.exact
+    assert counted.is_exact
     assert math.isinf(counted.guarantee.epsilon)
 
 
@@ -235,9 +235,12 @@ def test_float_moments_are_those_of_the_arrays(kind: str, tmp_path: Path) -> Non
 def test_a_frame_and_its_classes_apart_are_counted_in_memory() -> None:
     frame = arrow(ROWS).to_pandas()
     apart = count(
-        frame.drop(columns="class"), SCHEMA, Contents(moments="grid", bins=BINS), y=frame["class"]
+        frame.drop(columns="class"),
+        SCHEMA,
+        CountRequest(moments="grid", bins=BINS),
+        y=frame["class"],
     )
-    same(apart, count(frame, SCHEMA, Contents(moments="grid", bins=BINS)))
+    same(apart, count(frame, SCHEMA, CountRequest(moments="grid", bins=BINS)))
 
 
 @pytest.mark.slow
@@ -253,10 +256,10 @@ def test_weights_are_summed_instead_of_rows(kind: str, tmp_path: Path) -> None:
     elif kind == "parquet":
         source = tmp_path / "w.parquet"
         pq.write_table(frame, source)
-    weighted = count(source, SCHEMA, Contents(bins=BINS), weights="w")
+    weighted = count(source, SCHEMA, CountRequest(bins=BINS), weights="w")
     plain = frame.drop_columns(["w", "class"]).to_pandas()
     labels, numbers = frame["class"].to_pandas(), frame["w"].to_numpy()
-    same(weighted, count(plain, SCHEMA, Contents(bins=BINS), y=labels, weights=numbers))
+    same(weighted, count(plain, SCHEMA, CountRequest(bins=BINS), y=labels, weights=numbers))
 
 
 def test_values_far_from_zero_and_classes_far_apart_lose_no_digits() -> None:
@@ -277,7 +280,7 @@ def test_no_rows_are_all_zeros(tmp_path: Path) -> None:
     (tmp_path / "none.csv").write_text(",".join([*SCHEMA.names, "class"]) + "\n")
     for source in (arrow([]), arrow([]).to_pandas(), tmp_path / "none.csv"):
         for moments in ("float", "grid"):
-            nothing = count(source, SCHEMA, Contents(bins=BINS, moments=moments, order=True))
+            nothing = count(source, SCHEMA, CountRequest(bins=BINS, moments=moments, order=True))
             assert not nothing.totals.any()
             assert not any(table.counts.any() for table in nothing.tables.values())
             assert all(table.counts.shape[1] > 0 for table in nothing.tables.values())
@@ -305,7 +308,7 @@ def test_missing_as_category_and_features_that_are_not_optional_have_their_cells
         missing="category",
     )
     table = pa.table({"c": ["a", "b", "b"], "n": [0, 2, 4], "y": [0, 1, 1]})
-    counted = count(table, schema, Contents(bins=2, moments="grid"))
+    counted = count(table, schema, CountRequest(bins=2, moments="grid"))
     assert counted.tables["c"].counts.tolist() == [[1, 0], [0, 2]]
     assert counted.tables["n"].counts.tolist() == [[1, 0], [0, 2]]
 
@@ -313,7 +316,10 @@ def test_missing_as_category_and_features_that_are_not_optional_have_their_cells
 def test_progress_ends_at_its_total() -> None:
     seen: list[tuple[int, int]] = []
     count(
-        arrow(ROWS), SCHEMA, Contents(bins=BINS, moments="float", order=False), progress=_log(seen)
+        arrow(ROWS),
+        SCHEMA,
+        CountRequest(bins=BINS, moments="float", order=False),
+        progress=_log(seen),
     )
     assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
     assert seen[-1][0] == seen[-1][1]
@@ -325,7 +331,7 @@ def _log(seen: list[tuple[int, int]]) -> Any:
 
 def test_pairs_cover_every_feature_once_and_stay_small() -> None:
     sizes = {f"f{i}": size for i, size in enumerate([2, 3, 500, 4000, 90, 12, 9000])}
-    groups = pairs(sizes)
+    groups = pair_features(sizes)
     assert sorted(name for group in groups for name in group) == sorted(sizes)
     assert all(len(group) == 1 or math.prod(sizes[n] for n in group) <= 10_000 for group in groups)
     assert len(groups) < len(sizes)
@@ -378,7 +384,7 @@ def test_small_tables_are_counted_as_by_hand(rows: list[Row]) -> None:
     table = pa.table({n: pa.array([r[n] for r in rows], type=t) for n, t in types.items()})
     bins = {"x": [0.1, 0.2, 0.30000000000000004]}
     same(
-        count(table, schema, Contents(bins=bins, moments="grid", order=True)),
+        count(table, schema, CountRequest(bins=bins, moments="grid", order=True)),
         by_hand(rows, schema, bins),
     )
     same(count(table, schema), count(rows or {n: [] for n in types}, schema))
@@ -403,10 +409,10 @@ GOOD = {"c": "a", "n": "3", "y": "no"}
         ({"c": "z"}, "c: 'z' is not one of the public values (a, b)"),
         ({"c": "?"}, "c: a value is missing although the feature is not optional"),
         ({"c": ""}, "c: a value is missing although the feature is not optional"),
-        ({"n": "11"}, "n: 11 lies outside the public bounds [0, 10]"),
-        ({"n": "-2"}, "n: -2 lies outside the public bounds [0, 10]"),
-        ({"n": "inf"}, "n: inf lies outside the public bounds [0, 10]"),
-        ({"n": "1e300"}, "n: 1e+300 lies outside the public bounds [0, 10]"),
+        ({"n": "11"}, "n: 11 is outside the public bounds [0, 10]"),
+        ({"n": "-2"}, "n: -2 is outside the public bounds [0, 10]"),
+        ({"n": "inf"}, "n: inf is outside the public bounds [0, 10]"),
+        ({"n": "1e300"}, "n: 1e+300 is outside the public bounds [0, 10]"),
         ({"n": "2.5"}, "n: 2.5 is not a whole number although its integer is true"),
         ({"n": "three"}, "n: 'three' is not a number; if it means missing, list it in"),
         ({"n": "?"}, "n: a value is missing although the feature is not optional"),
@@ -422,10 +428,10 @@ def test_what_does_not_fit_the_schema_is_refused(
 ) -> None:
     rows = [GOOD] * 5 + [{**GOOD, **bad}] + [GOOD] * 5
     with pytest.raises(SchemaError) as engine:
-        count(write_csv(tmp_path / "bad.csv", rows), STRICT, Contents(moments=moments))
+        count(write_csv(tmp_path / "bad.csv", rows), STRICT, CountRequest(moments=moments))
     assert words in str(engine.value)
     with pytest.raises(SchemaError) as memory:
-        count(rows, STRICT, Contents(moments=moments))
+        count(rows, STRICT, CountRequest(moments=moments))
     assert str(memory.value) == str(engine.value)
 
 
@@ -486,7 +492,10 @@ def test_a_file_that_cannot_be_read_gets_one_sentence(case: str, tmp_path: Path)
     [
         ({"y": ["no"]}, "the classes are read from the column y; leave y out"),
         ({"weights": np.ones(1)}, "the weights of a table are one of its columns; give its name"),
-        ({"weights": "w", "contents": Contents(moments="grid")}, "weights need moments='float'"),
+        (
+            {"weights": "w", "request": CountRequest(moments="grid")},
+            "weights need moments='float'",
+        ),
         ({"weights": "w"}, "w: weights must be finite and not negative"),
         ({"weights": "v"}, "v: weights must be finite and not negative"),
     ],
@@ -529,7 +538,10 @@ def test_a_duckdb_file_is_a_database(tmp_path: Path) -> None:
         engine.execute("CREATE TABLE people AS FROM rows")
     url = f"duckdb://{tmp_path / 'rows.db'}"
     expected = by_hand(ROWS, SCHEMA, BINS)
-    same(count(f"{url}#people", SCHEMA, Contents(bins=BINS, moments="grid", order=True)), expected)
+    same(
+        count(f"{url}#people", SCHEMA, CountRequest(bins=BINS, moments="grid", order=True)),
+        expected,
+    )
     with pytest.raises(SchemaError, match="there is no table 'nobody'; there are: people"):
         open_table(url, table="nobody")
 
@@ -545,5 +557,5 @@ def test_csv_is_text_unless_types_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_arrow_batches_hold_all_rows_and_no_more_than_asked() -> None:
-    batches = list(arrow_batches(open_table(arrow(ROWS)).select("age"), 100))
+    batches = list(iter_arrow_batches(open_table(arrow(ROWS)).select("age"), 100))
     assert sum(batch.num_rows for batch in batches) == len(ROWS)

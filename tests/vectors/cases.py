@@ -108,14 +108,14 @@ def result(case: Case, source: Tape | None = None) -> dict[str, Any]:
         )
         seen = collection.names
         if case.apart:
-            seen = collection.asked(person.draw_question())
+            seen = collection.get_asked_columns(person.draw_question())
         answers = _unclicked(collection, case.answers, seen)
         personal = None if case.personal is None else _unclicked(collection, case.personal, seen)
         make = person.answer_question if case.apart else person.report
         report = make(answers, personal)
     except (DiscreetError, IndexError):
         return {"error": True}
-    (kept,) = store.reports(collection.digest)
+    (kept,) = store.load_reports(collection.digest)
     return {
         "text": report.to_json(),
         "key": kept.key,
@@ -155,18 +155,20 @@ def _cells(collection: Any, name: str) -> Cells:
     schema = collection.schema
     if name == schema.target:
         return Cells(Categorical(schema.target, schema.classes, optional=False))
-    asked_by_number = name not in collection.cells or name in getattr(collection, "averaged", ())
+    asked_by_number = name not in collection.cells or name in getattr(
+        collection, "mean_features", ()
+    )
     if isinstance(schema[name], Numeric) and asked_by_number:
         raise IndexError(name)
-    return collection.cells.get(name) or Cells.of(schema, name)
+    return collection.cells.get(name) or Cells.from_schema(schema, name)
 
 
 def _value_of(cells: Cells, cell: int) -> Any:
     if not 0 <= cell < cells.size:
         raise IndexError(cell)
-    if cell == cells.missing:
+    if cell == cells.missing_index:
         return None
-    if cell == cells.other:
+    if cell == cells.other_index:
         return OTHER
     if isinstance(cells.feature, Categorical):
         return cells.feature.values[cell]
@@ -212,7 +214,7 @@ def special_words(collection: Any, chance: plain.Random) -> list[int]:
     """Words that leave open what the geometric draws of a plan are."""
     found = [0, 0xFFFFFFFFFFFFFFFF]
     for question in getattr(collection, "questions", ()):
-        scale = getattr(getattr(question, "mechanism", None), "scale", None)
+        scale = getattr(getattr(question, "mechanism", None), "noise_scale", None)
         if scale is not None:
             reach = max(1, math.floor(40 * scale))
             found += [edge(chance.randint(1, reach), scale) for _ in range(3)]
@@ -310,10 +312,10 @@ def _edges(schema: Schema, name: str, chance: plain.Random) -> tuple[float, ...]
     feature = schema[name]
     assert isinstance(feature, Numeric)
     if feature.integer or chance.random() < 0.5:
-        return Cells.of(schema, name, chance.randint(1, 6)).edges
+        return Cells.from_schema(schema, name, chance.randint(1, 6)).edges
     span = feature.upper - feature.lower
     cuts = sorted({feature.lower + span * chance.uniform(0.01, 0.99) for _ in range(3)})
-    return Cells.of(schema, name, {name: cuts}).edges
+    return Cells.from_schema(schema, name, {name: cuts}).edges
 
 
 def random_plan(chance: plain.Random) -> Plan:
@@ -332,7 +334,7 @@ def random_plan(chance: plain.Random) -> Plan:
                 Numeric(f"c{k}", -1.5, chance.uniform(0, 3), optional=False) for k in range(count)
             ),
         )
-        schema = projection.after
+        schema = projection.output_schema
     epsilon = chance.choice([0.05, 0.5, 1.0, 1.0, 2.5, 5.0, 20.0, chance.uniform(0.1, 8)])
     numeric = [f for f in schema.features if isinstance(f, Numeric)]
     averaged = {f.name for f in numeric if chance.random() < 0.4}
@@ -351,9 +353,9 @@ def random_plan(chance: plain.Random) -> Plan:
         size = len(schema.classes)
         for name in names:
             if isinstance(schema[name], Numeric):
-                one = (schema[name].lower, Cells.of(schema, name, 1).edges[-1])
+                one = (schema[name].lower, Cells.from_schema(schema, name, 1).edges[-1])
                 edges.setdefault(name, one if name in averaged else _edges(schema, name, chance))
-            size *= Cells.of(schema, name, {name: edges.get(name, ())[1:-1]}).size
+            size *= Cells.from_schema(schema, name, {name: edges.get(name, ())[1:-1]}).size
         if size < 2:
             names, size = (), len(schema.classes)
         oracle = ORACLES[chance.choice(sorted(ORACLES))](epsilon, size)
@@ -395,7 +397,7 @@ def random_questionnaire(chance: plain.Random) -> Questionnaire:
         if isinstance(f, Numeric)
     }
     names = [*schema.names, schema.target]
-    plainly = Questionnaire.of(schema, bins=cuts)
+    plainly = Questionnaire.from_schema(schema, bins=cuts)
     two = {n for n in names if plainly.sizes[plainly.place[n]] == 2}
     chance.shuffle(names)
     groups, laws = [], []
@@ -459,7 +461,7 @@ def random_case(collection: Any, chance: plain.Random) -> Case:
     ):
         group = chance.randrange(len(collection.questions))
         if apart and chance.random() < 0.8:
-            names = list(collection.asked(group))
+            names = list(collection.get_asked_columns(group))
     by_hand = chance.random() < {"either": 0.5, "hand": 0.95}.get(collection.device, 0.02)
     if collection.kind == "questionnaire" and collection.personal == "own" and not by_hand:
         asked = [n for g in collection.groups if g.model == "unrelated" for n in g.questions]

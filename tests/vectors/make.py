@@ -80,22 +80,22 @@ class Recording(Growing):
                 self.events.add("tie in a batch")
         return flags
 
-    def _subsets_floyd(self, pool: int, take: int, rows: int) -> Integers:
+    def _draw_subsets_floyd(self, pool: int, take: int, rows: int) -> Integers:
         self._drawn = []
-        chosen = super()._subsets_floyd(pool, take, rows)
+        chosen = super()._draw_subsets_floyd(pool, take, rows)
         self.events.add("Floyd")
         if chosen[0].tolist() != self._drawn:
             self.events.add("Floyd took the last")
         return chosen
 
-    def _subsets_shuffled(self, pool: int, take: int, rows: int) -> Integers:
+    def _draw_subsets_shuffled(self, pool: int, take: int, rows: int) -> Integers:
         self.events.add("shuffle")
-        return super()._subsets_shuffled(pool, take, rows)
+        return super()._draw_subsets_shuffled(pool, take, rows)
 
-    def _minus_log(self, word: int) -> Iterator[tuple[Fraction, Fraction | None]]:
+    def _iter_log_bounds(self, word: int) -> Iterator[tuple[Fraction, Fraction | None]]:
         if word == 0:
             self.events.add("word of zeros")
-        for further, bounds in enumerate(super()._minus_log(word)):
+        for further, bounds in enumerate(super()._iter_log_bounds(word)):
             if further == 1:
                 self.events.add("further word")
             elif further == 2:
@@ -323,7 +323,9 @@ def main() -> None:
     answers = odd_answers()
     used = {one["document"] for some in made.values() for one in some} | answers.keys()
     known = {
-        digest: one.canonical().decode() for digest, one in sorted(KNOWN.items()) if digest in used
+        digest: one.encode_canonical().decode()
+        for digest, one in sorted(KNOWN.items())
+        if digest in used
     }
     write("documents", known)
     for name, some in made.items():

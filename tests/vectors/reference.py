@@ -204,7 +204,7 @@ class Reader:
         count, R = len(levels), oracle.resolution
         match oracle.name:
             case "laplace":
-                noise, most = self.laplace(oracle.scale, count), oracle.largest
+                noise, most = self.laplace(oracle.noise_scale, count), oracle.largest
                 return [max(-most, min(most, i + n)) for i, n in zip(levels, noise, strict=True)]
             case "duchi":
                 return list(
@@ -214,12 +214,12 @@ class Reader:
                 drawn = self.integers(2 * R, count)
                 plus = [value < R + i for value, i in zip(drawn, levels, strict=True)]
                 pattern = self.coins(ONE // 2, count | 1)
-                wanted = self.coins(oracle.agree, 1)[0]
+                wanted = self.coins(oracle.agreement_threshold, 1)[0]
                 negate = (2 * sum(pattern) > len(pattern)) != wanted
                 return [int(s == (p != negate)) for s, p in zip(plus, pattern, strict=False)]
             case "piecewise":
-                w, most = oracle.half, oracle.largest
-                inside = self.coins(oracle.inside, count)
+                w, most = oracle.half_width, oracle.largest
+                inside = self.coins(oracle.inside_threshold, count)
                 near = self.integers(2 * w + 1, count)
                 far = [value - most for value in self.integers(2 * R, count)]
                 return [
@@ -227,16 +227,16 @@ class Reader:
                     for i, flag, n, f in zip(levels, inside, near, far, strict=True)
                 ]
             case "hybrid":
-                first = self.coins(oracle.share, count)
+                first = self.coins(oracle.piecewise_threshold, count)
                 near = self.on_grid(oracle.piecewise, levels)
                 plus_or_minus = self.on_grid(oracle.duchi, levels)
                 return [
-                    n if flag else (2 * s - 1) * oracle.sign
+                    n if flag else (2 * s - 1) * oracle.sign_number
                     for flag, n, s in zip(first, near, plus_or_minus, strict=True)
                 ]
             case "one-bit" | "piecewise-many" | "hybrid-many":
-                chosen = sorted(self.subsets(count, oracle.sampled, 1)[0])
-                said = self.on_grid(oracle.each, [levels[j] for j in chosen])
+                chosen = sorted(self.subsets(count, oracle.sampled_count, 1)[0])
+                said = self.on_grid(oracle.scalar_oracle, [levels[j] for j in chosen])
                 return [one for pair in zip(chosen, said, strict=True) for one in pair]
         raise AssertionError(oracle.name)
 

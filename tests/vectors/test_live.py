@@ -58,7 +58,7 @@ def test_the_twin_draws_what_python_draws(tmp_path: Path) -> None:
         while seen.total() < CASES:
             cases = drawn_cases(chance)
             for case, _ in cases:
-                twin.ask(case.to_json(), case.collection.canonical().decode())
+                twin.ask(case.to_json(), case.collection.encode_canonical().decode())
             for case, made in cases:
                 theirs = twin.answer()
                 assert agree(made, theirs), (

@@ -22,7 +22,7 @@ from tape import Tape
 
 from discreet.mechanisms.frequency import ORACLES, FrequencyOracle
 from discreet.mechanisms.mean import MEAN_ORACLES, MeanOracle
-from discreet.mechanisms.response import Law, Related, Unrelated
+from discreet.mechanisms.response import AnswerLaw, Related, Unrelated
 from discreet.randomness import SeededRandom
 
 HALF = 1 << 63
@@ -285,7 +285,7 @@ EPSILONS = (0.05, 1.0, 3.0, 20.0)
 
 def reported(source: Reader, oracle: FrequencyOracle, value: int) -> list[int]:
     """One report by the second implementation, from the parameters of a plan."""
-    public = {key: int(one) if key in "pq" else one for key, one in oracle.parameters().items()}
+    public = {key: int(one) if key in "pq" else one for key, one in oracle.get_parameters().items()}
     match oracle.name:
         case "de":
             return source.de(public["size"], public["p"], value)
@@ -359,7 +359,8 @@ def mean_oracles(name: str) -> list[MeanOracle]:
 
 def same_means(name: str, kind: type[Reader] = Reader) -> bool:
     for number, oracle in enumerate(mean_oracles(name)):
-        coins = (getattr(oracle, one, 0) for one in ("inside", "share", "agree"))
+        names = ("inside_threshold", "piecewise_threshold", "agreement_threshold")
+        coins = (getattr(oracle, one, 0) for one in names)
         first = max(coins) >> 56 & 0xFF  # a tie, where the coin comes right after the grid
         for shift in range(4):
             numbers = [POINTS[(shift * 3 + j) % len(POINTS)] for j in range(oracle.size)]
@@ -399,8 +400,12 @@ def test_a_number_drawn_with_one_mistake_is_found(kind: type[Reader], name: str)
 
 CHANNELS: list[Any] = [
     Unrelated((2,), "0.5"),
-    Unrelated((2, 3), "0.7", (Law((1, 0), (1, 2, 3, 4, 5, 6)),)),
-    Unrelated((2, 2, 5), "1/3", (Law((0,), (3, 1)), Law((2,), (1, 0, 2, 0, 7)), Law((1,), (1, 1)))),
+    Unrelated((2, 3), "0.7", (AnswerLaw((1, 0), (1, 2, 3, 4, 5, 6)),)),
+    Unrelated(
+        (2, 2, 5),
+        "1/3",
+        (AnswerLaw((0,), (3, 1)), AnswerLaw((2,), (1, 0, 2, 0, 7)), AnswerLaw((1,), (1, 1))),
+    ),
     Related((2, 2), "0.8"),
     Related((2,), "0.2"),
 ]

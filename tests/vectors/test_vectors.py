@@ -12,8 +12,8 @@ from cases import Case, cell_in, odd_case, read, result, written
 from make import WANTED
 from test_live import agree
 
-from discreet.collection.protocol import collection_of
-from discreet.documents import digest_of
+from discreet.collection.protocol import parse_collection_json
+from discreet.documents import compute_digest
 from programs import Node, browser, modules, page
 
 HERE = Path(__file__).parent
@@ -31,7 +31,7 @@ VECTORS = {name: file(name) for name in (*WANTED, "plans", "questionnaires")}
 def collections() -> dict[str, Any]:
     """The documents, read as a device reads them."""
     return {
-        digest: collection_of(json.dumps({**json.loads(text), "digest": digest}))
+        digest: parse_collection_json(json.dumps({**json.loads(text), "digest": digest}))
         for digest, text in DOCUMENTS.items()
     }
 
@@ -43,8 +43,8 @@ def expected(one: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_digest_is_the_hash_of_the_canonical_bytes(collections: dict[str, Any]) -> None:
     for digest, text in DOCUMENTS.items():
-        assert digest_of(text.encode()) == digest
-        assert collections[digest].canonical() == text.encode()
+        assert compute_digest(text.encode()) == digest
+        assert collections[digest].encode_canonical() == text.encode()
 
 
 @pytest.mark.parametrize("name", WANTED)
@@ -159,11 +159,12 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
     "modulo instead of a product": [
         ("random.js", "const products = this.halves(count).map((half) => BigInt(half) * bound);",
          "const products = this.halves(count).map((half) => BigInt(half) % bound << 32n);"),
-        ("random.js", "refused = products.map((product) => (product & 0xffffffffn) < threshold);",
-         "refused = [];"),
+        ("random.js", "refusedFlags = "
+         "products.map((product) => (product & 0xffffffffn) < threshold);",
+         "refusedFlags = [];"),
     ],
     "refused ones are taken": [("random.js", "(product & 0xffffffffn) < threshold", "false")],
-    "refused words are taken": [("random.js", "drawn.map((value) => value >= bound)", "[]")],
+    "refused words are taken": [("random.js", "candidates.map((value) => value >= bound)", "[]")],
     "refused ones are drawn again at once": [
         ("random.js", "integers(below, count) {",
          "integers(below, count) {\n    if (count > 1) "
@@ -208,7 +209,7 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
          "return set.slice(0, params.subset);"),
     ],
     "Floyd keeps a value twice": [
-        ("random.js", "chosen.includes(value) ? last : value", "value"),
+        ("random.js", "chosenValues.includes(value) ? last : value", "value"),
     ],
     "always a shuffle": [("random.js", "if (take * take < pool) {", "if (false) {")],
     "a law is drawn where it is needed": [
@@ -243,8 +244,9 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
     ],
     "the truth is decided before the other value is drawn": [
         ("mechanisms.js", "const offset = source.integers(size - 1, 1)[0] + 1;",
-         "const truth_ = source.coin(truth), offset = source.integers(size - 1, 1)[0] + 1;"),
-        ("mechanisms.js", "return source.coin(truth) ? value", "return truth_ ? value"),
+         "const truth_ = source.coin(truthThreshold), "
+         "offset = source.integers(size - 1, 1)[0] + 1;"),
+        ("mechanisms.js", "return source.coin(truthThreshold) ? value", "return truth_ ? value"),
     ],
     "no word for a number on the grid": [
         ("mechanisms.js", "const words = source.words(numbers.length);",
@@ -284,7 +286,7 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
     ],
     "another separator": [("draw.js", 'value.join(", ")', "value.join()")],
     "classes vary fastest": [
-        ("draw.js", "vector[j * target.size + classCell]",
+        ("draw.js", "vector[j * targetCells.size + classCell]",
          "vector[classCell * features.length + j]"),
     ],
     "cells in the wrong order": [

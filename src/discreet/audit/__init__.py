@@ -2,11 +2,12 @@
 
 ::
 
-    of_collection   a plan or a questionnaire      what leaves a device
-    of_mechanism    a mechanism by name            its report
-    of_classifier   an estimator, ours or foreign  fitted attributes, errors, warnings
-    of_manifest     a federated round              what is published, what colluders are left with
-    of_function     any callable                   everything it returns, raises or warns
+    make_collection_subject   a plan or a questionnaire      what leaves a device
+    make_mechanism_subject    a mechanism by name            its report
+    make_classifier_subject   an estimator, ours or foreign  fitted attributes, errors, warnings
+    make_manifest_subject     a federated round              what is published, what is left
+                                                             to colluders
+    make_function_subject     any callable                   all it returns, raises or warns
             │
             ▼
          Subject ──► audit ──► Audit: a Verdict per check, in words
@@ -19,20 +20,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.exports import lazily
+from discreet.exports import lazy_exports
 
-_HOME = {
+_EXPORTS = {
     "Audit": "audit.verdict",
     "Effort": "audit.auditing",
     "Pair": "audit.subject",
     "Subject": "audit.subject",
     "Verdict": "audit.verdict",
     "audit": "audit.auditing",
-    "of_classifier": "audit.tables",
-    "of_collection": "audit.reports",
-    "of_function": "audit.tables",
-    "of_manifest": "audit.tables",
-    "of_mechanism": "audit.reports",
+    "make_classifier_subject": "audit.tables",
+    "make_collection_subject": "audit.reports",
+    "make_function_subject": "audit.tables",
+    "make_manifest_subject": "audit.tables",
+    "make_mechanism_subject": "audit.reports",
 }
 
 __all__ = [
@@ -42,18 +43,22 @@ __all__ = [
     "Subject",
     "Verdict",
     "audit",
-    "of_classifier",
-    "of_collection",
-    "of_function",
-    "of_manifest",
-    "of_mechanism",
+    "make_classifier_subject",
+    "make_collection_subject",
+    "make_function_subject",
+    "make_manifest_subject",
+    "make_mechanism_subject",
 ]
 
 if TYPE_CHECKING:
     from discreet.audit.auditing import Effort, audit
-    from discreet.audit.reports import of_collection, of_mechanism
+    from discreet.audit.reports import make_collection_subject, make_mechanism_subject
     from discreet.audit.subject import Pair, Subject
-    from discreet.audit.tables import of_classifier, of_function, of_manifest
+    from discreet.audit.tables import (
+        make_classifier_subject,
+        make_function_subject,
+        make_manifest_subject,
+    )
     from discreet.audit.verdict import Audit, Verdict
 
-__getattr__, __dir__ = lazily(__name__, _HOME)
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

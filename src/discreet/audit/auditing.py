@@ -16,16 +16,21 @@ from functools import partial
 from typing import Any
 
 from discreet.audit.artefact import Leaves
-from discreet.audit.distinguisher import best_event, detectable, lower_bound
-from discreet.audit.enumeration import EndlessError, keeps, law, worst
-from discreet.audit.sampling import repeated, require_portable, samples, worker
-from discreet.audit.subject import Pair, Subject, Walk
-from discreet.audit.verdict import SAME, USUAL, Audit, Verdict
+from discreet.audit.distinguisher import choose_event, compute_detectable_loss, compute_lower_bound
+from discreet.audit.enumeration import (
+    EndlessError,
+    compute_law,
+    find_worst_ratio,
+    is_within_epsilon,
+)
+from discreet.audit.sampling import draw_samples, find_repetition, require_portable, start_worker
+from discreet.audit.subject import EnumerableCheck, Pair, Subject
+from discreet.audit.verdict import REPORTED_CONFIDENCE, SAME_OUTPUTS, Audit, Verdict
 from discreet.errors import PrivacyError, SchemaError
 
 __all__ = ["Effort", "audit"]
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -67,144 +72,169 @@ class Effort:
 
 
 def audit(
-    subject: Subject, effort: Effort | None = None, progress: Progress | None = None
+    subject: Subject, effort: Effort | None = None, progress: ProgressCallback | None = None
 ) -> Audit:
     """Audit a privacy guarantee.
 
     Parameters
     ----------
     subject : Subject
-        Made by ``of_collection``, ``of_mechanism``, ``of_classifier``, ``of_manifest`` or, for a
-        foreign object, ``of_function``.
+        Made by ``make_collection_subject``, ``make_mechanism_subject``,
+        ``make_classifier_subject``, ``make_manifest_subject`` or, for a foreign object,
+        ``make_function_subject``.
     effort : Effort, optional
     progress : callable, optional
         Called as ``progress(done, total)`` with the number of outputs.
 
     Examples
     --------
-    >>> from discreet.audit import audit, of_mechanism
-    >>> print(audit(of_mechanism("de", epsilon=1.0, size=3)))
+    >>> from discreet.audit import audit, make_mechanism_subject
+    >>> print(audit(make_mechanism_subject("de", epsilon=1.0, size=3)))
     every report of every value: promised 1.00; exactly 1
     """
     effort = effort or Effort()
-    verdicts = [_exact(walk, effort.paths) for walk in subject.walks]
-    finished = verdicts and all(one.way == "exact" and not one.note for one in verdicts)
-    if subject.pairs and (effort.statistical or not finished):
-        verdicts += _statistical(subject, effort, progress or (lambda done, total: None))
+    verdicts = [_check_exactly(walk, effort.paths) for walk in subject.checks]
+    is_finished = verdicts and all(
+        verdict.way == "exact" and not verdict.note for verdict in verdicts
+    )
+    if subject.pairs and (effort.statistical or not is_finished):
+        verdicts += _check_statistically(subject, effort, progress or (lambda done, total: None))
     return Audit(subject.name, tuple(verdicts))
 
 
-def _exact(walk: Walk, most: int) -> Verdict:
+def _check_exactly(walk: EnumerableCheck, max_paths: int) -> Verdict:
     verdict = Verdict(walk.check, "exact", walk.epsilon, note=walk.note)
     try:
-        laws, walked = _walked(walk, most)
+        laws, path_count = _compute_laws(walk, max_paths)
     except EndlessError as error:
         try:
-            rows = walk.stated() if walk.stated is not None else []
+            channel_rows = walk.stated_channel() if walk.stated_channel is not None else []
         except (PrivacyError, SchemaError):  # too large to write out
-            rows = []
-        if not rows:
+            channel_rows = []
+        if not channel_rows:
             return replace(verdict, way="not done", note=str(error))
         # inputs may have equal names, so they are numbered
-        laws, walked = {str(k): dict(enumerate(row)) for k, row in enumerate(rows)}, 0
+        laws = {
+            str(input_number): dict(enumerate(channel_row))
+            for input_number, channel_row in enumerate(channel_rows)
+        }
+        path_count = 0
         verdict = replace(verdict, note="of the channel that the mechanism states, not of its code")
-    found = worst(laws)
+    worst_ratio = find_worst_ratio(laws)
     return replace(
         verdict,
-        found=found.epsilon,
-        broken=not keeps(walk.epsilon, found.ratio),
-        event=walk.show(found.output),
-        pair=(str(found.likelier), str(found.rarer)),
-        samples=walked,
+        found=worst_ratio.epsilon,
+        broken=not is_within_epsilon(walk.epsilon, worst_ratio.ratio),
+        event=walk.describe_output(worst_ratio.output),
+        pair=(str(worst_ratio.likelier_input), str(worst_ratio.rarer_input)),
+        samples=path_count,
     )
 
 
-def _walked(walk: Walk, most: int) -> tuple[dict[str, Any], int]:
+def _compute_laws(walk: EnumerableCheck, max_paths: int) -> tuple[dict[str, Any], int]:
     """Compute the output distribution of every input, and the number of paths."""
     laws: dict[str, Any] = {}
-    walked = 0
-    for name, given in walk.inputs:
+    path_count = 0
+    for name, program_input in walk.inputs:
 
-        def run(random: Any, given: Any = given) -> Any:
-            nonlocal walked
-            walked += 1
-            return walk.draw(given, random)
+        def run(random: Any, program_input: Any = program_input) -> Any:
+            nonlocal path_count
+            path_count += 1
+            return walk.draw_output(program_input, random)
 
-        laws[name] = law(run, most=most - walked)
-    return laws, walked
+        laws[name] = compute_law(run, max_paths=max_paths - path_count)
+    return laws, path_count
 
 
-def _statistical(subject: Subject, effort: Effort, progress: Progress) -> list[Verdict]:
-    found, total = [], 2 * effort.samples * len(subject.pairs)
-    pairs = len(subject.pairs)
-    alpha, usual = (1 - effort.confidence) / pairs, (1 - USUAL) / pairs
+def _check_statistically(
+    subject: Subject, effort: Effort, progress: ProgressCallback
+) -> list[Verdict]:
+    verdicts, total_outputs = [], 2 * effort.samples * len(subject.pairs)
+    pair_count = len(subject.pairs)
+    pair_alpha = (1 - effort.confidence) / pair_count
+    reported_alpha = (1 - REPORTED_CONFIDENCE) / pair_count
     if effort.processes > 1:
         require_portable(subject)
-    with ExitStack() as stack:
-        workers = [stack.enter_context(worker()) for _ in range(effort.processes)]
+    with ExitStack() as exit_stack:
+        workers = [exit_stack.enter_context(start_worker()) for _ in range(effort.processes)]
         if effort.processes == 1:
             workers = []
-        elif seeded := repeated(subject, workers, effort.seconds / 5):
-            return [replace(seeded, confidence=effort.confidence)]
-        begun = time.monotonic()
-        for number, pair in enumerate(subject.pairs):
-            done = 2 * effort.samples * number
-            until = begun + effort.seconds * (number + 1) / len(subject.pairs)
-            told = partial(_told, progress, done, total)
-            drawn = samples(subject.release, pair, effort.samples, workers, until, told)
-            verdict = _compared(subject, pair, drawn, alpha, usual)
-            found.append(replace(verdict, confidence=effort.confidence))
-    return found
+        elif seeded_verdict := find_repetition(subject, workers, effort.seconds / 5):
+            return [replace(seeded_verdict, confidence=effort.confidence)]
+        start_time = time.monotonic()
+        for pair_number, pair in enumerate(subject.pairs):
+            outputs_before = 2 * effort.samples * pair_number
+            deadline = start_time + effort.seconds * (pair_number + 1) / len(subject.pairs)
+            report_pair = partial(_report_progress, progress, outputs_before, total_outputs)
+            pair_samples = draw_samples(
+                subject.release, pair, effort.samples, workers, deadline, report_pair
+            )
+            verdict = _compare_samples(subject, pair, pair_samples, pair_alpha, reported_alpha)
+            verdicts.append(replace(verdict, confidence=effort.confidence))
+    return verdicts
 
 
-def _told(progress: Progress, before: int, total: int, done: int) -> None:
-    progress(before + done, total)
+def _report_progress(
+    progress: ProgressCallback, outputs_before: int, total_outputs: int, outputs_done: int
+) -> None:
+    progress(outputs_before + outputs_done, total_outputs)
 
 
-def _failed(drawn: tuple[list[Leaves], list[Leaves]]) -> str:
+def _describe_failures(pair_samples: tuple[list[Leaves], list[Leaves]]) -> str:
     """Describe the errors if all runs failed, so that nothing was released or tested."""
-    errors = [leaf.get("error") for side in drawn for leaf in side]
+    errors = [artefact_leaves.get("error") for side in pair_samples for artefact_leaves in side]
     if None in errors:
         return ""
-    (usual, _), *others = Counter(errors).most_common()
-    return f"{usual}" + (f" or {len(others)} other errors" if others else "")
+    (commonest_error, _), *other_errors = Counter(errors).most_common()
+    return f"{commonest_error}" + (f" or {len(other_errors)} other errors" if other_errors else "")
 
 
-def _compared(
+def _compare_samples(
     subject: Subject,
     pair: Pair,
-    drawn: tuple[list[Leaves], list[Leaves]],
+    pair_samples: tuple[list[Leaves], list[Leaves]],
     alpha: float,
-    usual: float,
+    reported_alpha: float,
 ) -> Verdict:
     """Fit scores, choose an event and confirm it, each on its own samples."""
     verdict = Verdict(pair.check, "statistical", subject.epsilon, subject.delta)
-    quarter = len(drawn[0]) // 4
-    fit, choose, confirm = (
-        (drawn[0][part], drawn[1][part])
-        for part in (slice(quarter), slice(quarter, 2 * quarter), slice(2 * quarter, None))
+    quarter_size = len(pair_samples[0]) // 4
+    fit_samples, choose_samples, confirm_samples = (
+        (pair_samples[0][sample_slice], pair_samples[1][sample_slice])
+        for sample_slice in (
+            slice(quarter_size),
+            slice(quarter_size, 2 * quarter_size),
+            slice(2 * quarter_size, None),
+        )
     )
-    verdict = replace(verdict, samples=2 * len(drawn[0]))
-    failed = _failed(drawn)
-    not_done = replace(verdict, way="not done", note=f"every run ended with {failed}")
-    event = best_event(fit, choose, subject.delta)
+    verdict = replace(verdict, samples=2 * len(pair_samples[0]))
+    failure_text = _describe_failures(pair_samples)
+    not_done = replace(verdict, way="not done", note=f"every run ended with {failure_text}")
+    event = choose_event(fit_samples, choose_samples, subject.delta)
     if event is None:
-        return not_done if failed else replace(verdict, event=SAME)
-    seen, other = event.count(confirm[0]), event.count(confirm[1])
-    names = (pair.one, pair.other)
+        return not_done if failure_text else replace(verdict, event=SAME_OUTPUTS)
+    first_count, second_count = event.count(confirm_samples[0]), event.count(confirm_samples[1])
+    input_names = (pair.first_name, pair.second_name)
     if event.swapped:
-        seen, other, names = other, seen, names[::-1]
-    size, delta = len(confirm[0]), subject.delta
-    least, also = (float(lower_bound(seen, other, size, one, delta)) for one in (alpha, usual))
-    if failed and least <= subject.epsilon:  # errors may be the event
+        first_count, second_count, input_names = second_count, first_count, input_names[::-1]
+    sample_count, delta = len(confirm_samples[0]), subject.delta
+    epsilon_bound, reported_bound = (
+        float(
+            compute_lower_bound(first_count, second_count, sample_count, error_probability, delta)
+        )
+        for error_probability in (alpha, reported_alpha)
+    )
+    if failure_text and epsilon_bound <= subject.epsilon:  # errors may be the event
         return not_done
-    parts = subject.shared
+    noise_shares = subject.shared
     return replace(
         verdict,
-        found=least,
-        usual=also,
-        detects=detectable(size, alpha, subject.epsilon, delta, parts) if parts else 0.0,
-        broken=least > subject.epsilon,
-        event=f"{event.words} ({seen} against {other} times of {size})",
-        pair=names,
+        found=epsilon_bound,
+        usual=reported_bound,
+        detects=compute_detectable_loss(sample_count, alpha, subject.epsilon, delta, noise_shares)
+        if noise_shares
+        else 0.0,
+        broken=epsilon_bound > subject.epsilon,
+        event=f"{event.description} ({first_count} against {second_count} times of {sample_count})",
+        pair=input_names,
     )

@@ -1,9 +1,9 @@
 """Compute the exact loss of a program with finite outputs by enumerating its random choices.
 
-:class:`Choices` is a random source that takes one given path through all choices a program makes,
-and knows how likely that path is, as a fraction. Running the program once along every path gives
-P(output | input) of the *code*, not of its description: :func:`law`. The worst ratio of two such
-laws is the loss: :func:`worst`.
+:class:`EnumeratedRandom` is a random source that takes one given path through all choices a program
+makes, and knows how likely that path is, as a fraction. Running the program once along every path
+gives P(output | input) of the *code*, not of its description: :func:`compute_law`. The worst ratio
+of two such laws is the loss: :func:`find_worst_ratio`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,21 @@ import numpy as np
 
 from discreet.arrays import Booleans, Bytes, Integers, Words
 from discreet.errors import PrivacyError
-from discreet.losses import exp_below, log
-from discreet.mechanisms.oracle import ONE
+from discreet.losses import exp_rounded_down, log_to_nearest
+from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.randomness import Random
 
-__all__ = ["Choices", "EndlessError", "Worst", "keeps", "law", "paths", "worst"]
+__all__ = [
+    "EndlessError",
+    "EnumeratedRandom",
+    "WorstRatio",
+    "compute_law",
+    "find_worst_ratio",
+    "is_within_epsilon",
+    "iter_paths",
+]
 
-WIDEST = 1 << 16
+MAX_BRANCHES = 1 << 16
 """Largest number of branches of one choice that are enumerated."""
 
 Output = TypeVar("Output", bound=Hashable)
@@ -37,7 +45,7 @@ class EndlessError(PrivacyError):
     """The program makes a choice that cannot be enumerated, or too many of them."""
 
 
-class Choices(Random):
+class EnumeratedRandom(Random):
     """Random source that follows one path through all choices and computes its probability.
 
     The 16 bytes of a report's id are not a choice: drawn after the answer, they are zero here.
@@ -50,35 +58,41 @@ class Choices(Random):
 
     Attributes
     ----------
-    taken : list of (int, int)
+    branches_taken : list of (int, int)
         The branch that was taken at each choice, and how many there were.
-    chance : Fraction
+    probability : Fraction
         How likely this path is.
     """
 
     simulated: ClassVar[bool] = True
 
     def __init__(self, path: Sequence[int]) -> None:
-        self.path, self.taken, self.chance = path, list[tuple[int, int]](), Fraction(1)
+        self.path, self.branches_taken, self.probability = (
+            path,
+            list[tuple[int, int]](),
+            Fraction(1),
+        )
 
-    def choose(self, chances: Sequence[Fraction]) -> int:
+    def choose(self, probabilities: Sequence[Fraction]) -> int:
         """Take the branch of the path; branches of probability zero are skipped."""
-        possible = [outcome for outcome, chance in enumerate(chances) if chance]
-        branch = self._take(len(possible))
-        self.chance *= chances[possible[branch]]
-        return possible[branch]
+        possible_outcomes = [
+            outcome for outcome, probability in enumerate(probabilities) if probability
+        ]
+        branch = self._take_branch(len(possible_outcomes))
+        self.probability *= probabilities[possible_outcomes[branch]]
+        return possible_outcomes[branch]
 
-    def uniform_choice(self, among: int) -> int:
+    def uniform_choice(self, branch_count: int) -> int:
         """Take the branch of the path among equally likely ones."""
-        if among > WIDEST:
-            raise EndlessError(f"a choice among {among} cannot be walked through")
-        self.chance /= among
-        return self._take(among)
+        if branch_count > MAX_BRANCHES:
+            raise EndlessError(f"a choice among {branch_count} cannot be walked through")
+        self.probability /= branch_count
+        return self._take_branch(branch_count)
 
-    def _take(self, branches: int) -> int:
-        place = len(self.taken)
-        branch = self.path[place] if place < len(self.path) else 0
-        self.taken.append((branch, branches))
+    def _take_branch(self, branch_count: int) -> int:
+        choice_index = len(self.branches_taken)
+        branch = self.path[choice_index] if choice_index < len(self.path) else 0
+        self.branches_taken.append((branch, branch_count))
         return branch
 
     def raw(self, count: int) -> Bytes:
@@ -91,17 +105,17 @@ class Choices(Random):
         """A choice among ``below``, ``size`` times."""
         return np.array([self.uniform_choice(below) for _ in range(size)], np.int64)
 
-    def _flag(self, threshold: int) -> bool:
-        chance = Fraction(int(threshold), ONE)
-        return bool(self.choose([1 - chance, chance]))
+    def _draw_flag(self, threshold: int) -> bool:
+        probability = Fraction(int(threshold), PROBABILITY_UNIT)
+        return bool(self.choose([1 - probability, probability]))
 
     def bernoulli_words(self, threshold: int, size: int) -> Booleans:
         """A choice between False and True, ``size`` times."""
-        return np.array([self._flag(threshold) for _ in range(size)], np.bool_)
+        return np.array([self._draw_flag(threshold) for _ in range(size)], np.bool_)
 
     def bernoulli_each(self, thresholds: Words) -> Booleans:
         """A choice between False and True for every threshold."""
-        flags = [self._flag(threshold) for threshold in thresholds.reshape(-1).tolist()]
+        flags = [self._draw_flag(threshold) for threshold in thresholds.reshape(-1).tolist()]
         return np.array(flags, np.bool_).reshape(thresholds.shape)
 
     def bits(self, threshold: int, rows: int, columns: int) -> Bytes:
@@ -111,45 +125,55 @@ class Choices(Random):
 
     def subsets(self, pool: int, take: int, rows: int) -> Integers:
         """A choice among all subsets."""
-        among = math.comb(pool, take)
-        drawn = [self.uniform_choice(among) for _ in range(rows)]
-        return np.array([_subset(pool, take, number) for number in drawn], np.int64)
+        subset_count = math.comb(pool, take)
+        subset_numbers = [self.uniform_choice(subset_count) for _ in range(rows)]
+        return np.array([_get_subset(pool, take, number) for number in subset_numbers], np.int64)
 
 
 @cache
-def _subset(pool: int, take: int, number: int) -> tuple[int, ...]:
-    return next(itertools.islice(itertools.combinations(range(pool), take), number, None))
+def _get_subset(pool_size: int, subset_size: int, subset_number: int) -> tuple[int, ...]:
+    return next(
+        itertools.islice(itertools.combinations(range(pool_size), subset_size), subset_number, None)
+    )
 
 
-def paths(
-    run: Callable[[Choices], Output], source: type[Choices] = Choices, most: float = math.inf
-) -> Iterator[tuple[Output, Choices]]:
+def iter_paths(
+    program: Callable[[EnumeratedRandom], Output],
+    random_class: type[EnumeratedRandom] = EnumeratedRandom,
+    max_paths: float = math.inf,
+) -> Iterator[tuple[Output, EnumeratedRandom]]:
     """Run a program once along every path; iterate over outputs and paths.
 
     Parameters
     ----------
-    run : callable
+    program : callable
         The program, given its random source.
-    source : type of Choices
-    most : float
+    random_class : type of EnumeratedRandom
+    max_paths : float
         Paths after which to give up with an error.
     """
     path: list[int] | None = []
-    for walked in itertools.count():
+    for path_count in itertools.count():
         if path is None:
             return
-        if walked >= most:
-            raise EndlessError(f"there are more than {most:,} ways through this program")
-        choices = source(path)
-        yield run(choices), choices
-        taken = choices.taken
-        while taken and taken[-1][0] + 1 == taken[-1][1]:
-            taken.pop()
-        path = [*(branch for branch, _ in taken[:-1]), taken[-1][0] + 1] if taken else None
+        if path_count >= max_paths:
+            raise EndlessError(f"there are more than {max_paths:,} ways through this program")
+        path_random = random_class(path)
+        yield program(path_random), path_random
+        branches_taken = path_random.branches_taken
+        while branches_taken and branches_taken[-1][0] + 1 == branches_taken[-1][1]:
+            branches_taken.pop()
+        path = (
+            [*(branch for branch, _ in branches_taken[:-1]), branches_taken[-1][0] + 1]
+            if branches_taken
+            else None
+        )
 
 
-def law(
-    run: Callable[[Choices], Output], source: type[Choices] = Choices, most: float = math.inf
+def compute_law(
+    program: Callable[[EnumeratedRandom], Output],
+    random_class: type[EnumeratedRandom] = EnumeratedRandom,
+    max_paths: float = math.inf,
 ) -> dict[Output, Fraction]:
     """Compute P(output) exactly. The parameters are those of :func:`iter_paths`.
 
@@ -157,19 +181,19 @@ def law(
     --------
     >>> from discreet.mechanisms.frequency import DE
     >>> oracle = DE(1.0, 2)
-    >>> chances = law(lambda random: int(oracle.perturb([1], random)[0]))
+    >>> chances = compute_law(lambda random: int(oracle.perturb([1], random)[0]))
     >>> round(float(chances[1] / chances[0]), 6)
     2.718282
     """
-    found: dict[Output, Fraction] = defaultdict(Fraction)
-    for output, choices in paths(run, source, most):
-        found[output] += choices.chance
-    assert sum(found.values()) == 1
-    return dict(found)
+    probabilities: dict[Output, Fraction] = defaultdict(Fraction)
+    for output, path_random in iter_paths(program, random_class, max_paths):
+        probabilities[output] += path_random.probability
+    assert sum(probabilities.values()) == 1
+    return dict(probabilities)
 
 
 @dataclass(frozen=True)
-class Worst:
+class WorstRatio:
     """The largest ratio of two likelihoods of one output, and where it is attained.
 
     Parameters
@@ -177,22 +201,24 @@ class Worst:
     ratio : Fraction or float
         ``math.inf`` where an output is impossible for one of the inputs.
     output : object
-    likelier, rarer : object
+    likelier_input, rarer_input : object
         The inputs, by the names they have in the laws.
     """
 
     ratio: Fraction | float
     output: Any = None
-    likelier: Any = None
-    rarer: Any = None
+    likelier_input: Any = None
+    rarer_input: Any = None
 
     @property
     def epsilon(self) -> float:
         """The loss: ln(ratio)."""
-        return math.inf if isinstance(self.ratio, float) else log(self.ratio)
+        return math.inf if isinstance(self.ratio, float) else log_to_nearest(self.ratio)
 
 
-def worst(laws: Mapping[Any, Mapping[Any, Fraction]] | Sequence[Mapping[Any, Fraction]]) -> Worst:
+def find_worst_ratio(
+    laws: Mapping[Any, Mapping[Any, Fraction]] | Sequence[Mapping[Any, Fraction]],
+) -> WorstRatio:
     """Find the largest likelihood ratio over all outputs and pairs of inputs.
 
     Parameters
@@ -200,22 +226,30 @@ def worst(laws: Mapping[Any, Mapping[Any, Fraction]] | Sequence[Mapping[Any, Fra
     laws : mapping of input to law, or sequence of laws
         P(output | input); outputs that a law does not name are impossible.
     """
-    named = dict(laws) if isinstance(laws, Mapping) else dict(enumerate(laws))
-    found = Worst(Fraction(1))
-    for output in dict.fromkeys(output for one in named.values() for output in one):
-        chances = {name: one.get(output, Fraction(0)) for name, one in named.items()}
-        most, least = max(chances, key=chances.__getitem__), min(chances, key=chances.__getitem__)
-        if chances[most] == 0:
+    laws_by_input = dict(laws) if isinstance(laws, Mapping) else dict(enumerate(laws))
+    worst_ratio = WorstRatio(Fraction(1))
+    for output in dict.fromkeys(
+        output for input_law in laws_by_input.values() for output in input_law
+    ):
+        probabilities = {
+            input_name: input_law.get(output, Fraction(0))
+            for input_name, input_law in laws_by_input.items()
+        }
+        likeliest = max(probabilities, key=probabilities.__getitem__)
+        rarest = min(probabilities, key=probabilities.__getitem__)
+        if probabilities[likeliest] == 0:
             continue
-        if chances[least] == 0:
-            return Worst(math.inf, output, most, least)
-        if chances[most] / chances[least] > found.ratio:
-            found = Worst(chances[most] / chances[least], output, most, least)
-    return found
+        if probabilities[rarest] == 0:
+            return WorstRatio(math.inf, output, likeliest, rarest)
+        if probabilities[likeliest] / probabilities[rarest] > worst_ratio.ratio:
+            worst_ratio = WorstRatio(
+                probabilities[likeliest] / probabilities[rarest], output, likeliest, rarest
+            )
+    return worst_ratio
 
 
-def keeps(epsilon: float, ratio: Fraction | float) -> bool:
+def is_within_epsilon(epsilon: float, ratio: Fraction | float) -> bool:
     """Whether a ratio is at most exp(epsilon), computed with 60 digits."""
     if math.isinf(epsilon):
         return True
-    return not isinstance(ratio, float) and ratio <= exp_below(Fraction(epsilon))
+    return not isinstance(ratio, float) and ratio <= exp_rounded_down(Fraction(epsilon))

@@ -23,21 +23,27 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.audit.neighbours import corner
+from discreet.audit.neighbours import make_corner_record
 from discreet.audit.subject import Pair
-from discreet.central.budget import Budget, Settings
-from discreet.central.parametric import costs_of
-from discreet.central.smooth import PAIRS, Spender, scales, trim_for
+from discreet.central.budget import Budget, CentralSettings
+from discreet.central.parametric import split_feature_costs
+from discreet.central.smooth import (
+    STATISTIC_PAIRS,
+    SmoothNoiseBudget,
+    compute_noise_parameters,
+    compute_trim,
+)
 from discreet.schema import Numeric, Schema
 
-__all__ = ["hardest", "moved"]
+__all__ = ["compute_relative_shift", "make_worst_case_pairs"]
 
-SIZES = [int(n) for n in np.geomspace(8, 2000, 80)]
-ENOUGH = 0.97
+CANDIDATE_SIZES = [int(n) for n in np.geomspace(8, 2000, 80)]
+"""Records of the tables that are tried, the smallest that suffices first."""
+SUFFICIENT_SHIFT = 0.97
 """Relative shift (of S) that is sufficient; larger tables gain little."""
 
 
-def hardest(params: Mapping[str, Any]) -> list[Pair]:
+def make_worst_case_pairs(params: Mapping[str, Any]) -> list[Pair]:
     """Make the worst-case pair for a CentralNB; empty if its noise does not depend on the table.
 
     Parameters
@@ -46,28 +52,63 @@ def hardest(params: Mapping[str, Any]) -> list[Pair]:
         ``get_params()`` of the estimator.
     """
     schema, method = params["schema"], params.get("method")
-    if method not in PAIRS:
+    if method not in STATISTIC_PAIRS:
         return []
-    settings = Settings(params["allocation"], noise=params["noise"])
+    central_settings = CentralSettings(params["allocation"], noise=params["noise"])
     budget = Budget(params["epsilon"], params["delta"] or 0.0)
-    betas = {name: beta for name, (_, beta) in scales(schema, budget, settings).items()}
+    betas = {
+        name: beta
+        for name, (_, beta) in compute_noise_parameters(schema, budget, central_settings).items()
+    }
     if not betas:
         return []
-    shared = Spender(settings.noise, budget).budget
-    spread = math.sqrt(shared.noise("counts", costs_of(schema, settings, shared)[""]).variance)
-    found = {n: min(moved(method, n, beta, spread) for beta in {*betas.values()}) for n in SIZES}
-    size = next((n for n in SIZES if found[n] >= ENOUGH), max(SIZES, key=found.__getitem__))
-    columns = {name: _codes(method, size, beta) for name, beta in betas.items()}
-    alike = corner(schema, False)
-    base = [
-        {**alike, **{name: _value(schema, name, k[i]) for name, k in columns.items()}}
-        for i in range(size)
+    noise_budget = SmoothNoiseBudget(central_settings.noise, budget).budget
+    count_spread = math.sqrt(
+        noise_budget.spend_on_noise(
+            "counts", split_feature_costs(schema, central_settings, noise_budget)[""]
+        ).variance
+    )
+    shift_by_size = {
+        candidate_size: min(
+            compute_relative_shift(method, candidate_size, beta, count_spread)
+            for beta in {*betas.values()}
+        )
+        for candidate_size in CANDIDATE_SIZES
+    }
+    table_size = next(
+        (
+            candidate_size
+            for candidate_size in CANDIDATE_SIZES
+            if shift_by_size[candidate_size] >= SUFFICIENT_SHIFT
+        ),
+        max(CANDIDATE_SIZES, key=shift_by_size.__getitem__),
+    )
+    codes_by_feature = {
+        name: _make_value_codes(method, table_size, beta) for name, beta in betas.items()
+    }
+    base_record = make_corner_record(schema, False)
+    base_table = [
+        {
+            **base_record,
+            **{
+                name: _decode_value(schema, name, value_codes[row_index])
+                for name, value_codes in codes_by_feature.items()
+            },
+        }
+        for row_index in range(table_size)
     ]
-    one = {**alike, **{name: _value(schema, name, 2) for name in betas}}
-    return [Pair(f"{size} and one that moves all", f"{size}", [*base, one], base)]
+    added_record = {**base_record, **{name: _decode_value(schema, name, 2) for name in betas}}
+    return [
+        Pair(
+            f"{table_size} and one that moves all",
+            f"{table_size}",
+            [*base_table, added_record],
+            base_table,
+        )
+    ]
 
 
-def moved(method: str, size: int, beta: float, spread: float = 0.0) -> float:
+def compute_relative_shift(method: str, size: int, beta: float, count_spread: float = 0.0) -> float:
     """Compute the shift by the added record, relative to the smooth bounds.
 
     Parameters
@@ -76,27 +117,33 @@ def moved(method: str, size: int, beta: float, spread: float = 0.0) -> float:
     size : int
         Records without it.
     beta : float
-    spread : float
+    count_spread : float
         Of the noisy count, from which the number of trimmed values comes.
     """
-    base = _codes(method, size, beta)
-    found = []
-    for count in (size - 2 * spread, float(size), size + 2 * spread):
-        one, two = (PAIRS[method](k, 2, (beta, beta), count) for k in (base, np.append(base, 2)))
-        found += [
-            abs(float(a.value - b.value)) / max(a.bound, b.bound)
-            for a, b in zip(one, two, strict=True)
+    base_codes = _make_value_codes(method, size, beta)
+    shifts = []
+    for noisy_count in (size - 2 * count_spread, float(size), size + 2 * count_spread):
+        base_statistics, larger_statistics = (
+            STATISTIC_PAIRS[method](value_codes, 2, (beta, beta), noisy_count)
+            for value_codes in (base_codes, np.append(base_codes, 2))
+        )
+        shifts += [
+            abs(float(base_statistic.value - larger_statistic.value))
+            / max(base_statistic.sensitivity_bound, larger_statistic.sensitivity_bound)
+            for base_statistic, larger_statistic in zip(
+                base_statistics, larger_statistics, strict=True
+            )
         ]
-    return min(found)
+    return min(shifts)
 
 
-def _codes(method: str, size: int, beta: float) -> Integers:
+def _make_value_codes(method: str, size: int, beta: float) -> Integers:
     """Value codes of one class, sorted: 1 is the middle, 2 the upper bound."""
-    trim = trim_for(size, beta) if method == "trimmed" else 0
-    return np.repeat(np.array([1, 2]), [size - trim, trim])
+    trim_count = compute_trim(size, beta) if method == "trimmed" else 0
+    return np.repeat(np.array([1, 2]), [size - trim_count, trim_count])
 
 
-def _value(schema: Schema, name: str, code: int) -> float:
+def _decode_value(schema: Schema, name: str, code: int) -> float:
     feature = schema[name]
     assert isinstance(feature, Numeric)
     value = feature.lower + (feature.upper - feature.lower) * int(code) / 2

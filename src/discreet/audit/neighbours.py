@@ -12,83 +12,119 @@ import numpy as np
 from discreet.audit.subject import Pair
 from discreet.schema import Categorical, Numeric, Schema
 
-__all__ = ["Record", "added", "columns_of", "corner", "missing", "records", "replaced", "values_of"]
+__all__ = [
+    "Record",
+    "convert_to_columns",
+    "iter_records",
+    "list_representative_values",
+    "make_add_pairs",
+    "make_corner_record",
+    "make_missing_record",
+    "make_replace_pairs",
+]
 
 Record = dict[str, Any]
-Rows = Sequence[Record]
+RecordRows = Sequence[Record]
 
 
-def values_of(schema: Schema, name: str, edges: Sequence[float] = ()) -> list[Any]:
+def list_representative_values(schema: Schema, name: str, edges: Sequence[float] = ()) -> list[Any]:
     """List representative values of a feature: its categories, or one number per bin."""
     feature = schema[name]
     if isinstance(feature, Categorical):
-        found: list[Any] = list(feature.values)
+        representatives: list[Any] = list(feature.values)
     else:
-        middle = (feature.lower + feature.upper) / 2
-        found = [*(edges[:-1] or (feature.lower, middle)), feature.upper]
+        range_middle = (feature.lower + feature.upper) / 2
+        representatives = [*(edges[:-1] or (feature.lower, range_middle)), feature.upper]
         if feature.integer:
-            found = [min(math.ceil(one), math.floor(feature.upper)) for one in found]
-    return [*dict.fromkeys(found), *([None] if feature.optional else [])]
+            representatives = [
+                min(math.ceil(bin_edge), math.floor(feature.upper)) for bin_edge in representatives
+            ]
+    return [*dict.fromkeys(representatives), *([None] if feature.optional else [])]
 
 
-def corner(schema: Schema, last: bool) -> Record:
+def make_corner_record(schema: Schema, use_last: bool) -> Record:
     """Make the record with the first value of every feature, or with the last."""
     record: Record = {}
     for feature in schema.features:
-        kept = [one for one in values_of(schema, feature.name) if one is not None]
-        record[feature.name] = kept[-1 if last else 0]
-    return {**record, schema.target: schema.classes[-1 if last else 0]}
+        present_values = [
+            value for value in list_representative_values(schema, feature.name) if value is not None
+        ]
+        record[feature.name] = present_values[-1 if use_last else 0]
+    return {**record, schema.target: schema.classes[-1 if use_last else 0]}
 
 
-def missing(schema: Schema) -> Record:
+def make_missing_record(schema: Schema) -> Record:
     """Make a record of the last class with all optional values missing."""
-    gone = {feature.name: None for feature in schema.features if feature.optional}
-    return {**corner(schema, True), **gone}
+    missing_values = {feature.name: None for feature in schema.features if feature.optional}
+    return {**make_corner_record(schema, True), **missing_values}
 
 
-def records(
+def iter_records(
     schema: Schema, names: Iterable[str], edges: Mapping[str, Sequence[float]]
 ) -> Iterable[Record]:
     """Iterate over all records that differ in the named features and the class only."""
-    varied = list(dict.fromkeys(names))
-    values = [values_of(schema, name, edges.get(name, ())) for name in varied]
+    varied_names = list(dict.fromkeys(names))
+    values = [
+        list_representative_values(schema, name, edges.get(name, ())) for name in varied_names
+    ]
     for combination in itertools.product(*values, schema.classes):
         yield {
-            **corner(schema, False),
-            **dict(zip((*varied, schema.target), combination, strict=True)),
+            **make_corner_record(schema, False),
+            **dict(zip((*varied_names, schema.target), combination, strict=True)),
         }
 
 
-def added(schema: Schema, rows: int) -> list[Pair]:
+def make_add_pairs(schema: Schema, row_count: int) -> list[Pair]:
     """Make pairs of tables that differ by one record, in ways that often reveal defects."""
-    low, high = corner(schema, False), corner(schema, True)
-    mixed = [low, high] * (rows // 2 + 1)
-    lonely = [low] * rows
-    found = [
-        Pair(f"{rows} alike and one unlike", f"{rows} alike", [*lonely, high], lonely),
-        Pair("one of each and one more", "one of each", [*mixed[:2], high], mixed[:2]),
+    low_record, high_record = make_corner_record(schema, False), make_corner_record(schema, True)
+    mixed_rows = [low_record, high_record] * (row_count // 2 + 1)
+    equal_rows = [low_record] * row_count
+    pairs = [
+        Pair(
+            f"{row_count} alike and one unlike",
+            f"{row_count} alike",
+            [*equal_rows, high_record],
+            equal_rows,
+        ),
+        Pair(
+            "one of each and one more",
+            "one of each",
+            [*mixed_rows[:2], high_record],
+            mixed_rows[:2],
+        ),
     ]
     if any(feature.optional for feature in schema.features):
-        base = mixed[:rows]
-        found.append(Pair(f"{rows} and one with gaps", f"{rows}", [*base, missing(schema)], base))
-    return found
+        base_rows = mixed_rows[:row_count]
+        pairs.append(
+            Pair(
+                f"{row_count} and one with gaps",
+                f"{row_count}",
+                [*base_rows, make_missing_record(schema)],
+                base_rows,
+            )
+        )
+    return pairs
 
 
-def replaced(schema: Schema, rows: int) -> list[Pair]:
+def make_replace_pairs(schema: Schema, row_count: int) -> list[Pair]:
     """Make pairs of tables of the same size that differ in one record."""
-    low, high = corner(schema, False), corner(schema, True)
-    lonely = [low] * rows
-    return [Pair(f"{rows} alike", "all but one alike", lonely, [*lonely[1:], high])]
+    low_record, high_record = make_corner_record(schema, False), make_corner_record(schema, True)
+    equal_rows = [low_record] * row_count
+    return [
+        Pair(f"{row_count} alike", "all but one alike", equal_rows, [*equal_rows[1:], high_record])
+    ]
 
 
-def columns_of(schema: Schema, rows: Rows) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
+def convert_to_columns(
+    schema: Schema, rows: RecordRows
+) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
     """Convert rows to columns of the features, and the classes."""
     columns: dict[str, Any] = {}
     for feature in schema.features:
         values = [row[feature.name] for row in rows]
         if isinstance(feature, Numeric):
             columns[feature.name] = np.array(
-                [math.nan if one is None else one for one in values], float
+                [math.nan if value is None else value for value in values], float
             )
         else:
             columns[feature.name] = np.array(values, dtype=object)

@@ -11,9 +11,9 @@ from typing import Any
 from discreet.errors import PrivacyError, SchemaError
 from discreet.randomness import Random
 
-__all__ = ["Pair", "Release", "Subject", "Walk"]
+__all__ = ["EnumerableCheck", "Pair", "ReleaseProgram", "Subject"]
 
-Release = Callable[[Any, Random], Any]
+ReleaseProgram = Callable[[Any, Random], Any]
 """Maps an input and a random source to everything that is released."""
 
 
@@ -23,25 +23,25 @@ class Pair:
 
     Parameters
     ----------
-    one, other : str
+    first_name, second_name : str
         What they are, in words.
     first, second : object
         The inputs themselves.
     """
 
-    one: str
-    other: str
+    first_name: str
+    second_name: str
     first: Any
     second: Any
 
     @property
     def check(self) -> str:
         """The pair in words."""
-        return f"{self.one} against {self.other}"
+        return f"{self.first_name} against {self.second_name}"
 
 
 @dataclass(frozen=True)
-class Walk:
+class EnumerableCheck:
     """A program with finitely many outputs, and all its neighbouring inputs.
 
     Parameters
@@ -49,26 +49,26 @@ class Walk:
     check : str
         What is enumerated, in words.
     inputs : sequence of (str, object)
-    draw : callable
+    draw_output : callable
         An input and a random source to the output, as it is serialised.
     epsilon : float
         What this part promises.
-    show : callable
+    describe_output : callable
         An output in words.
     note : str
         What is not covered; if not empty, samples are compared as well.
-    stated : callable, optional
+    stated_channel : callable, optional
         The channel that the mechanism states, one row per input, for draws that cannot be
         enumerated.
     """
 
     check: str
     inputs: Sequence[tuple[str, Any]]
-    draw: Release
+    draw_output: ReleaseProgram
     epsilon: float
-    show: Callable[[Any], str] = str
+    describe_output: Callable[[Any], str] = str
     note: str = ""
-    stated: Callable[[], Sequence[Sequence[Fraction]]] | None = None
+    stated_channel: Callable[[], Sequence[Sequence[Fraction]]] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Subject:
         An input and a random source to everything that is released. Foreign programs ignore the
         source and draw from their own.
     pairs : sequence of Pair
-    walks : sequence of Walk
+    checks : sequence of EnumerableCheck
         Parts with finitely many outputs.
     shared : int, default 1
         By how many noisy numbers the loss of a record is shared; the more, the more samples it
@@ -95,9 +95,9 @@ class Subject:
     name: str
     epsilon: float
     delta: float
-    release: Release
+    release: ReleaseProgram
     pairs: Sequence[Pair] = ()
-    walks: Sequence[Walk] = ()
+    checks: Sequence[EnumerableCheck] = ()
     shared: int = 1
 
     def __post_init__(self) -> None:
@@ -106,5 +106,5 @@ class Subject:
             raise PrivacyError(f"epsilon is {self.epsilon!r}; an audit needs a number from 0 on")
         if not 0 <= self.delta < 1:
             raise PrivacyError(f"delta is {self.delta!r}; it must be at least 0 and below 1")
-        if not self.pairs and not self.walks:
+        if not self.pairs and not self.checks:
             raise SchemaError(f"{self.name}: give at least one pair of neighbouring inputs")

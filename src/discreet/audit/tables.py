@@ -13,37 +13,47 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.audit.artefact import released
-from discreet.audit.hardest import hardest
-from discreet.audit.neighbours import added, columns_of, corner, replaced
+from discreet.audit.artefact import capture_release
+from discreet.audit.hardest import make_worst_case_pairs
+from discreet.audit.neighbours import (
+    convert_to_columns,
+    make_add_pairs,
+    make_corner_record,
+    make_replace_pairs,
+)
 from discreet.audit.subject import Pair, Subject
-from discreet.central.smooth import PAIRS
+from discreet.central.smooth import STATISTIC_PAIRS
 from discreet.errors import PrivacyError, SchemaError
-from discreet.privacy import rounded_up
+from discreet.privacy import format_rounded_up
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
 
-__all__ = ["of_classifier", "of_function", "of_manifest", "of_noise"]
+__all__ = [
+    "make_classifier_subject",
+    "make_function_subject",
+    "make_manifest_subject",
+    "make_noise_subject",
+]
 
-ROWS = 24
+TABLE_ROWS = 24
 """Records in the tables that are compared."""
 
 
 @dataclass(frozen=True)
-class Foreign:
+class ForeignProgram:
     """Any callable of one input; its errors and warnings are released, too."""
 
     function: Callable[[Any], Any]
 
-    def __call__(self, given: Any, random: Random) -> Any:
+    def __call__(self, program_input: Any, random: Random) -> Any:
         """Result or error, and warnings."""
-        return released(lambda: self.function(given))
+        return capture_release(lambda: self.function(program_input))
 
 
-def of_function(
+def make_function_subject(
     function: Callable[[Any], Any],
     pairs: Iterable[Pair | tuple[Any, Any]],
     epsilon: float,
@@ -63,46 +73,54 @@ def of_function(
 
     Examples
     --------
-    >>> from discreet.audit import audit, of_function
-    >>> audit(of_function(lambda count: count, [(100, 101)], epsilon=1.0)).broken
+    >>> from discreet.audit import audit, make_function_subject
+    >>> audit(make_function_subject(lambda count: count, [(100, 101)], epsilon=1.0)).broken
     True
     """
     return Subject(
         getattr(function, "__name__", type(function).__name__),
         epsilon,
         delta,
-        Foreign(function),
-        [_pair(one) for one in pairs],
+        ForeignProgram(function),
+        [_coerce_pair(given_pair) for given_pair in pairs],
     )
 
 
-def _pair(given: Any) -> Pair:
-    return given if isinstance(given, Pair) else Pair("the first input", "the second", *given)
+def _coerce_pair(pair_or_inputs: Any) -> Pair:
+    return (
+        pair_or_inputs
+        if isinstance(pair_or_inputs, Pair)
+        else Pair("the first input", "the second", *pair_or_inputs)
+    )
 
 
 @dataclass(frozen=True)
-class Fitting:
+class ClassifierFit:
     """Fits a clone of a classifier; releases its fitted attributes and predictions."""
 
     classifier: Any
     probe: Any
 
-    def __call__(self, given: Any) -> Any:
+    def __call__(self, table_and_classes: Any) -> Any:
         """Attributes that end in ``_``, and probabilities of the probe."""
         from sklearn.base import clone
 
         from discreet.estimators.fit_history import isolated_fit_history
 
-        X, y = given
+        X, y = table_and_classes
         with isolated_fit_history():  # warnings about repeated fits are not part of the release
-            fitted = clone(self.classifier).fit(X, y)
-        learnt = {name: one for name, one in vars(fitted).items() if name.endswith("_")}
-        if self.probe is not None and hasattr(fitted, "predict_proba"):
-            learnt["probabilities"] = fitted.predict_proba(self.probe)
-        return learnt
+            fitted_classifier = clone(self.classifier).fit(X, y)
+        released_values = {
+            name: attribute_value
+            for name, attribute_value in vars(fitted_classifier).items()
+            if name.endswith("_")
+        }
+        if self.probe is not None and hasattr(fitted_classifier, "predict_proba"):
+            released_values["probabilities"] = fitted_classifier.predict_proba(self.probe)
+        return released_values
 
 
-def of_classifier(
+def make_classifier_subject(
     classifier: Any,
     pairs: Iterable[Pair | tuple[Any, Any]] | None = None,
     *,
@@ -125,100 +143,123 @@ def of_classifier(
     probe : array, optional
         Rows whose predicted probabilities are released, too.
     """
-    params = classifier.get_params(deep=False)
-    claimed = params.get("epsilon") if epsilon is None else epsilon
-    if claimed is None or not 0 < claimed < math.inf:
-        raise PrivacyError(f"epsilon is {claimed!r}; state what is claimed with epsilon=")
-    schema = params.get("schema")
+    estimator_params = classifier.get_params(deep=False)
+    claimed_epsilon = estimator_params.get("epsilon") if epsilon is None else epsilon
+    if claimed_epsilon is None or not 0 < claimed_epsilon < math.inf:
+        raise PrivacyError(f"epsilon is {claimed_epsilon!r}; state what is claimed with epsilon=")
+    schema = estimator_params.get("schema")
     if pairs is None and schema is None:
         raise SchemaError("give pairs of neighbouring tables (X, y), or a classifier with a schema")
     if pairs is None:
-        pairs, probe = _table_pairs(schema, [*added(schema, ROWS), *hardest(params)])
-    spent = float(params.get("delta") or 0.0) if delta is None else delta
-    made = of_function(Fitting(classifier, probe), pairs, float(claimed), spent)
-    name = f"{type(classifier).__name__}, epsilon {rounded_up(claimed)}"
-    return replace(made, name=name, shared=_shared(schema, params.get("method", "histogram")))
-
-
-def _shared(schema: Schema | None, method: str) -> int:
-    if method in PAIRS:  # no one-sided event attains the ratio of two Cauchy laws
-        return 0
-    return 1 if schema is None else _numbers(schema, method != "histogram")
-
-
-def _numbers(schema: Schema, moments: bool) -> int:
-    """Count the noisy numbers a record affects: a class count, a cell or moments per feature."""
-    of_number = {True: 3, False: 2} if moments else {True: 1, False: 1}
-    return 1 + sum(
-        of_number[one.optional] if isinstance(one, Numeric) else 1 for one in schema.features
+        pairs, probe = _make_table_pairs(
+            schema, [*make_add_pairs(schema, TABLE_ROWS), *make_worst_case_pairs(estimator_params)]
+        )
+    claimed_delta = float(estimator_params.get("delta") or 0.0) if delta is None else delta
+    subject = make_function_subject(
+        ClassifierFit(classifier, probe), pairs, float(claimed_epsilon), claimed_delta
+    )
+    name = f"{type(classifier).__name__}, epsilon {format_rounded_up(claimed_epsilon)}"
+    return replace(
+        subject,
+        name=name,
+        shared=_count_noise_shares(schema, estimator_params.get("method", "histogram")),
     )
 
 
-def _table_pairs(schema: Schema, pairs: Iterable[Pair]) -> tuple[list[Pair], Any]:
-    def table(rows: Any) -> tuple[Any, Any]:
-        columns, classes = columns_of(schema, rows)
-        whole = np.empty((len(classes), len(columns)), dtype=object)
-        for place, column in enumerate(columns.values()):
-            whole[:, place] = column
-        return whole, classes
+def _count_noise_shares(schema: Schema | None, method: str) -> int:
+    if method in STATISTIC_PAIRS:  # no one-sided event attains the ratio of two Cauchy laws
+        return 0
+    return 1 if schema is None else _count_noisy_numbers(schema, method != "histogram")
 
-    found = [replace(one, first=table(one.first), second=table(one.second)) for one in pairs]
-    return found, table([corner(schema, False), corner(schema, True)])[0]
+
+def _count_noisy_numbers(schema: Schema, with_moments: bool) -> int:
+    """Count the noisy numbers a record affects: a class count, a cell or moments per feature."""
+    numbers_by_optional = {True: 3, False: 2} if with_moments else {True: 1, False: 1}
+    return 1 + sum(
+        numbers_by_optional[feature.optional] if isinstance(feature, Numeric) else 1
+        for feature in schema.features
+    )
+
+
+def _make_table_pairs(schema: Schema, pairs: Iterable[Pair]) -> tuple[list[Pair], Any]:
+    def make_table(rows: Any) -> tuple[Any, Any]:
+        columns, classes = convert_to_columns(schema, rows)
+        cell_matrix = np.empty((len(classes), len(columns)), dtype=object)
+        for column_index, column in enumerate(columns.values()):
+            cell_matrix[:, column_index] = column
+        return cell_matrix, classes
+
+    table_pairs = [
+        replace(pair, first=make_table(pair.first), second=make_table(pair.second))
+        for pair in pairs
+    ]
+    return table_pairs, make_table(
+        [make_corner_record(schema, False), make_corner_record(schema, True)]
+    )[0]
 
 
 @dataclass(frozen=True)
-class Round:
+class RehearsedRound:
     """A federated round in one process; the first provider's table is the input."""
 
     manifest: Any
 
-    def __call__(self, given: tuple[str, Any], random: Random) -> Any:
+    def __call__(self, view_and_rows: tuple[str, Any], random: Random) -> Any:
         """What is published, or what t colluding parties are left with."""
-        from discreet.federated.simulation import Terms, simulate_horizontal, simulate_vertical
+        from discreet.federated.simulation import RoundTerms, simulate_horizontal, simulate_vertical
 
-        manifest, (view, rows) = self.manifest, given
-        table = _codes(manifest.schema, rows)
+        manifest, (view, rows) = self.manifest, view_and_rows
+        encoded_table = _encode_rows(manifest.schema, rows)
         if view == "left":
             shares = [
-                manifest.share(manifest.layout, random)
-                for _ in range(manifest.sharers - manifest.tolerated)
+                manifest.draw_noise_share(manifest.layout, random)
+                for _ in range(manifest.noise_party_count - manifest.tolerated)
             ]
-            return [int(one) for one in manifest.layout.vector(*table) + sum(shares)]
-        terms = Terms(
+            return [
+                int(noisy_total)
+                for noisy_total in manifest.layout.count_rows(*encoded_table) + sum(shares)
+            ]
+        round_terms = RoundTerms(
             manifest.schema,
-            manifest.wanted,
+            manifest.requests,
             manifest.epsilon,
             manifest.mode,
             manifest.aggregation,
             manifest.tolerated,
         )
-        key = _throwaway() if manifest.aggregation == "paillier" else None
+        throwaway_key = _generate_throwaway_key() if manifest.aggregation == "paillier" else None
         if manifest.partition == "horizontal":
-            other = _codes(manifest.schema, [corner(manifest.schema, False)] * 3)
-            parts = [table, *[other] * (len(manifest.providers) - 1)]
-            published, _ = simulate_horizontal(terms, parts, random, key)
+            other_table = _encode_rows(
+                manifest.schema, [make_corner_record(manifest.schema, False)] * 3
+            )
+            provider_tables = [encoded_table, *[other_table] * (len(manifest.providers) - 1)]
+            published_statistics, _ = simulate_horizontal(
+                round_terms, provider_tables, random, throwaway_key
+            )
         else:
             providers = len(manifest.providers)
-            published, _ = simulate_vertical(terms, *table, random, key, providers=providers)
-        return published
+            published_statistics, _ = simulate_vertical(
+                round_terms, *encoded_table, random, throwaway_key, providers=providers
+            )
+        return published_statistics
 
 
 @cache
-def _throwaway() -> Any:
+def _generate_throwaway_key() -> Any:
     """Generate a key of the shortest allowed length; the noise does not depend on it."""
-    from discreet.federated.crypto.paillier import generate
+    from discreet.federated.crypto.paillier import generate_key
 
-    return generate(2048)
-
-
-def _codes(schema: Schema, rows: Any) -> tuple[dict[str, Any], Any]:
-    from discreet.encoding import class_codes
-
-    columns, classes = columns_of(schema, rows)
-    return columns, class_codes(schema, classes)
+    return generate_key(2048)
 
 
-def of_manifest(manifest: Manifest) -> Subject:
+def _encode_rows(schema: Schema, rows: Any) -> tuple[dict[str, Any], Any]:
+    from discreet.encoding import encode_classes
+
+    columns, classes = convert_to_columns(schema, rows)
+    return columns, encode_classes(schema, classes)
+
+
+def make_manifest_subject(manifest: Manifest) -> Subject:
     """Make the subject of a federated round: what is published, and the noise left after t shares.
 
     Parameters
@@ -227,21 +268,33 @@ def of_manifest(manifest: Manifest) -> Subject:
         Signed or not. The round is run by new parties in one process, with masks or with
         Paillier, as the manifest says.
     """
-    promise = manifest.guarantee
-    if math.isinf(promise.epsilon):
+    guarantee = manifest.guarantee
+    if math.isinf(guarantee.epsilon):
         raise PrivacyError("this manifest promises no epsilon, so there is nothing to audit")
-    make = added if promise.neighbours == "add-remove" else replaced
+    make_pairs = make_add_pairs if guarantee.neighbours == "add-remove" else make_replace_pairs
     pairs = [
-        Pair(f"{words}: {one.one}", one.other, (view, one.first), (view, one.second))
-        for view, words in (
+        Pair(
+            f"{view_words}: {row_pair.first_name}",
+            row_pair.second_name,
+            (view, row_pair.first),
+            (view, row_pair.second),
+        )
+        for view, view_words in (
             ("left", f"totals with {manifest.tolerated} shares of noise known"),
             ("published", "what is published"),
         )
-        for one in make(manifest.schema, ROWS)
+        for row_pair in make_pairs(manifest.schema, TABLE_ROWS)
     ]
     name = f"{manifest.partition} round {manifest.hash.hex()[:12]}"
-    numbers = _numbers(manifest.schema, moments=False)
-    return Subject(name, promise.epsilon, promise.delta, Round(manifest), pairs, shared=numbers)
+    noisy_number_count = _count_noisy_numbers(manifest.schema, with_moments=False)
+    return Subject(
+        name,
+        guarantee.epsilon,
+        guarantee.delta,
+        RehearsedRound(manifest),
+        pairs,
+        shared=noisy_number_count,
+    )
 
 
 @dataclass(frozen=True)
@@ -258,7 +311,7 @@ class NoisyCount:
 NOISES = ("discrete-laplace", "discrete-gaussian")
 
 
-def of_noise(name: str, epsilon: float, delta: float = 1e-6) -> Subject:
+def make_noise_subject(name: str, epsilon: float, delta: float = 1e-6) -> Subject:
     """Make the subject of a count of sensitivity 1 with the noise of :mod:`discreet.central`.
 
     Parameters
@@ -270,9 +323,13 @@ def of_noise(name: str, epsilon: float, delta: float = 1e-6) -> Subject:
     """
     from discreet.central.budget import Budget
 
-    budget = Budget(epsilon, delta if name == "discrete-gaussian" else 0.0)
-    noise = budget.noise("count", budget.whole)
+    central_budget = Budget(epsilon, delta if name == "discrete-gaussian" else 0.0)
+    noise = central_budget.spend_on_noise("count", central_budget.total)
     pair = Pair("101 people", "100 people", 101, 100)
     return Subject(
-        f"{name}, epsilon {rounded_up(epsilon)}", epsilon, budget.delta, NoisyCount(noise), [pair]
+        f"{name}, epsilon {format_rounded_up(epsilon)}",
+        epsilon,
+        central_budget.delta,
+        NoisyCount(noise),
+        [pair],
     )

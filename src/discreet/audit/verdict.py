@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from discreet.privacy import rounded_up
+from discreet.privacy import format_rounded_up
 
-__all__ = ["SAME", "USUAL", "Audit", "Verdict"]
+__all__ = ["REPORTED_CONFIDENCE", "SAME_OUTPUTS", "Audit", "Verdict"]
 
-SAME = "all outputs are the same"
-USUAL = 0.99
+SAME_OUTPUTS = "all outputs are the same"
+REPORTED_CONFIDENCE = 0.99
 """The confidence at which a bound is always reported."""
 
 
@@ -44,7 +44,8 @@ class Verdict:
         What the loss is at least at 99 %, if ``confidence`` is another.
     detects : float
         The least loss that these samples would show to exceed the promise 9 times of 10, by the
-        best event (:func:`~discreet.audit.distinguisher.detectable`); infinite if none would.
+        best event (:func:`~discreet.audit.distinguisher.compute_detectable_loss`); infinite if none
+        would.
     """
 
     check: str
@@ -72,42 +73,55 @@ class Verdict:
         >>> Verdict("count", "statistical", 1.0, found=0.4, usual=0.7, detects=1.62).sentence
         'promised 1.00; no event found above 0.40 at 100 % (0.70 at 99 %; 1.62 would be found)'
         """
-        promise = _two(self.promised) + (f" (delta {self.delta:g})" if self.delta else "")
-        at = "" if self.way == "exact" else f" at {100 * self.confidence:.10g} %"
+        promised_text = _format_epsilon(self.promised) + (
+            f" (delta {self.delta:g})" if self.delta else ""
+        )
+        confidence_text = "" if self.way == "exact" else f" at {100 * self.confidence:.10g} %"
         if self.way == "not done":
-            return f"promised {promise}; not checked: {self.note}"
+            return f"promised {promised_text}; not checked: {self.note}"
         if self.broken:
-            least = "exactly" if self.way == "exact" else "at least"
-            held = f", likelier with {self.pair[0]}" if self.pair[0] else ""
-            held += f" than with {self.pair[1]}" if self.pair[1] else ""
-            found = f"{least} {_two(self.found, self.way)}{at}"
-            return f"BROKEN: {found}, promised {promise}; event: {self.event}{held}"
+            bound_word = "exactly" if self.way == "exact" else "at least"
+            likelier_text = f", likelier with {self.pair[0]}" if self.pair[0] else ""
+            likelier_text += f" than with {self.pair[1]}" if self.pair[1] else ""
+            bound_text = f"{bound_word} {_format_epsilon(self.found, self.way)}{confidence_text}"
+            return (
+                f"BROKEN: {bound_text}, promised {promised_text}; "
+                f"event: {self.event}{likelier_text}"
+            )
         if self.way == "exact":
-            return f"promised {promise}; exactly {rounded_up(self.found)}"
-        if self.event == SAME:
-            return f"promised {promise}; all {self.samples} outputs are the same"
-        more = [f"{_two(self.usual, self.way)} at 99 %"] if self._unusual else []
+            return f"promised {promised_text}; exactly {format_rounded_up(self.found)}"
+        if self.event == SAME_OUTPUTS:
+            return f"promised {promised_text}; all {self.samples} outputs are the same"
+        extra_notes = (
+            [f"{_format_epsilon(self.usual, self.way)} at 99 %"]
+            if self._has_other_confidence
+            else []
+        )
         if 0 < self.detects < math.inf:
-            more.append(f"{rounded_up(self.detects, 3)} would be found")
+            extra_notes.append(f"{format_rounded_up(self.detects, 3)} would be found")
         elif self.detects:
-            more.append("too few samples to detect any loss")
-        beside = f" ({'; '.join(more)})" if more else ""
-        return f"promised {promise}; no event found above {_two(self.found, self.way)}{at}{beside}"
+            extra_notes.append("too few samples to detect any loss")
+        extra_text = f" ({'; '.join(extra_notes)})" if extra_notes else ""
+        found_text = _format_epsilon(self.found, self.way)
+        return (
+            f"promised {promised_text}; "
+            f"no event found above {found_text}{confidence_text}{extra_text}"
+        )
 
     @property
-    def _unusual(self) -> bool:
-        return self.way == "statistical" and abs(self.confidence - USUAL) > 1e-12
+    def _has_other_confidence(self) -> bool:
+        return self.way == "statistical" and abs(self.confidence - REPORTED_CONFIDENCE) > 1e-12
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {**vars(self), "pair": list(self.pair), "sentence": self.sentence}
 
 
-def _two(number: float, way: str = "") -> str:
+def _format_epsilon(loss: float, way: str = "") -> str:
     """Format with two decimals; a lower bound is rounded down."""
-    if math.isinf(number):
+    if math.isinf(loss):
         return "infinite"
-    return f"{math.floor(number * 100) / 100 if way == 'statistical' else number:.2f}"
+    return f"{math.floor(loss * 100) / 100 if way == 'statistical' else loss:.2f}"
 
 
 @dataclass(frozen=True)
@@ -126,18 +140,18 @@ class Audit:
     @property
     def broken(self) -> bool:
         """Whether any check found the promise broken."""
-        return any(one.broken for one in self.verdicts)
+        return any(verdict.broken for verdict in self.verdicts)
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """Whether anything was checked at all."""
-        return any(one.way != "not done" for one in self.verdicts)
+        return any(verdict.way != "not done" for verdict in self.verdicts)
 
     def __str__(self) -> str:
         """One line per check."""
-        return "\n".join(f"{one.check}: {one.sentence}" for one in self.verdicts)
+        return "\n".join(f"{verdict.check}: {verdict.sentence}" for verdict in self.verdicts)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        checks = [one.to_body() for one in self.verdicts]
-        return {"subject": self.subject, "broken": self.broken, "checks": checks}
+        check_bodies = [verdict.to_body() for verdict in self.verdicts]
+        return {"subject": self.subject, "broken": self.broken, "checks": check_bodies}

@@ -22,26 +22,26 @@ from discreet.encoding import Bins
 from discreet.errors import PrivacyError
 from discreet.privacy import Charge, Guarantee
 from discreet.randomness import Random
-from discreet.randomness.samplers import WIDEST
+from discreet.randomness.samplers import MAX_SCALE
 from discreet.schema import Numeric, Schema
 
 __all__ = [
-    "PUBLIC",
+    "PUBLIC_SCHEMA_ASSUMPTION",
     "Budget",
-    "Noise",
-    "Settings",
-    "rho_of",
-    "shares",
-    "weights_of",
+    "CentralSettings",
+    "IntegerNoise",
+    "convert_to_rho",
+    "resolve_feature_weights",
+    "split_budget",
 ]
 
-COARSEST = 1 << 12
+MAX_STEPS_PER_PERSON = 1 << 12
 """Most rounding steps that one person may change; rounding stays far below the noise."""
-PUBLIC = "the schema was written without looking at the data"
+PUBLIC_SCHEMA_ASSUMPTION = "the schema was written without looking at the data"
 
 
 @dataclass(frozen=True)
-class Settings:
+class CentralSettings:
     """Choices of the user besides epsilon and delta.
 
     Parameters
@@ -68,31 +68,31 @@ class Settings:
     selection: bool = True
     corrections: bool = True
     noise: Any = None
-    assumptions: tuple[str, ...] = (PUBLIC,)
+    assumptions: tuple[str, ...] = (PUBLIC_SCHEMA_ASSUMPTION,)
 
 
-def rho_of(epsilon: float, delta: float) -> Fraction:
+def convert_to_rho(epsilon: float, delta: float) -> Fraction:
     """The largest rho whose rho-zCDP promise implies (epsilon, delta), rounded down.
 
     rho + 2 sqrt(rho ln(1/delta)) <= epsilon: Bun, Steinke 2016, proposition 1.3, solved for rho.
 
-    >>> float(rho_of(1.0, 1e-6))
+    >>> float(convert_to_rho(1.0, 1e-6))
     0.017...
     """
-    tail = math.log(1 / delta)
-    root = epsilon / (math.sqrt(tail + epsilon) + math.sqrt(tail))
-    return Fraction(root * root * (1 - 1e-12))
+    log_inverse_delta = math.log(1 / delta)
+    root_rho = epsilon / (math.sqrt(log_inverse_delta + epsilon) + math.sqrt(log_inverse_delta))
+    return Fraction(root_rho * root_rho * (1 - 1e-12))
 
 
-def shares(weights: Mapping[str, Any], whole: Fraction) -> dict[str, Fraction]:
+def split_budget(weights: Mapping[str, Any], total_budget: Fraction) -> dict[str, Fraction]:
     """Split a budget in proportion to positive weights; the parts add up to exactly the whole."""
-    exact = {name: Fraction(weight) for name, weight in weights.items()}
-    total = sum(exact.values(), Fraction(0))
-    return {name: whole * weight / total for name, weight in exact.items()}
+    exact_weights = {name: Fraction(weight) for name, weight in weights.items()}
+    weight_total = sum(exact_weights.values(), Fraction(0))
+    return {name: total_budget * weight / weight_total for name, weight in exact_weights.items()}
 
 
 @dataclass(frozen=True)
-class Noise:
+class IntegerNoise:
     """Exact noise for whole numbers of which one person changes a few, each by a little.
 
     Parameters
@@ -100,30 +100,32 @@ class Noise:
     parameter : Fraction
         The scale of a discrete Laplace law, or the variance parameter of a discrete Gaussian.
     gaussian : bool
-    grain : int
+    rounding_step : int
         Numbers are rounded to multiples of it before the noise, which is on the same multiples.
     """
 
     parameter: Fraction
     gaussian: bool = False
-    grain: int = 1
+    rounding_step: int = 1
 
     @property
     def variance(self) -> float:
         """Variance of one draw; of the Gaussian, its parameter, which is never less."""
-        scale = float(self.parameter)
-        if self.gaussian or scale == 0:
-            return scale * self.grain**2
-        if scale < 0.01:  # a draw other than zero is next to impossible
+        noise_scale = float(self.parameter)
+        if self.gaussian or noise_scale == 0:
+            return noise_scale * self.rounding_step**2
+        if noise_scale < 0.01:  # a draw other than zero is next to impossible
             return 0.0
-        return 1 / (2 * math.sinh(1 / (2 * scale)) ** 2)
+        return 1 / (2 * math.sinh(1 / (2 * noise_scale)) ** 2)
 
     def add(self, numbers: NDArray[Any], random: Random) -> Integers:
         """Add an independent draw of noise to each whole number."""
-        law = random.discrete_gaussian if self.gaussian else random.discrete_laplace
-        drawn = law(self.parameter, numbers.size).reshape(numbers.shape)
+        draw_noise = random.discrete_gaussian if self.gaussian else random.discrete_laplace
+        noise_draws = draw_noise(self.parameter, numbers.size).reshape(numbers.shape)
         # counts of float type are whole; floor division rounds to the grain below
-        return np.asarray(self.grain * (numbers.astype(np.int64) // self.grain + drawn))
+        return np.asarray(
+            self.rounding_step * (numbers.astype(np.int64) // self.rounding_step + noise_draws)
+        )
 
 
 @dataclass
@@ -134,117 +136,141 @@ class Budget:
     ----------
     epsilon, delta : float
         The promise as a whole.
-    basic : bool, default False
+    basic_composition : bool, default False
         Share epsilon and delta themselves instead of rho, for noise that is not concentrated.
-    earlier : Budget, optional
+    pure_part : Budget, optional
         A pure budget of which this one is the rest: what it spent is added to the promise.
 
     Attributes
     ----------
     concentrated : bool
         Whether shares are rho instead of epsilon.
-    whole, left : Fraction
+    total, remaining : Fraction
         All that may be spent, and what has not been spent.
     """
 
     epsilon: float
     delta: float = 0.0
-    basic: bool = False
+    basic_composition: bool = False
     charges: list[tuple[str, Fraction]] = field(default_factory=list)
-    earlier: Budget | None = None
+    pure_part: Budget | None = None
 
     def __post_init__(self) -> None:
-        real = isinstance(self.epsilon, (int, float)) and not isinstance(self.epsilon, bool)
-        if not real or not self.epsilon > 0:
+        is_number = isinstance(self.epsilon, (int, float)) and not isinstance(self.epsilon, bool)
+        if not is_number or not self.epsilon > 0:
             raise PrivacyError(
                 f"epsilon is {self.epsilon!r}; give a positive number, or inf for no privacy"
             )
         if not 0 <= self.delta < 1:
-            raise PrivacyError(f"delta is {self.delta!r}; it must lie in [0, 1)")
+            raise PrivacyError(f"delta is {self.delta!r}; it must be at least 0 and below 1")
         if math.isinf(self.epsilon):
             raise PrivacyError("an infinite epsilon needs no budget: nothing is protected")
-        self.concentrated = self.delta > 0 and not self.basic
-        whole = rho_of(self.epsilon, self.delta) if self.concentrated else Fraction(self.epsilon)
-        self.whole, self.left = whole, whole - sum(cost for _, cost in self.charges)
-        if self.whole <= 0:
+        self.concentrated = self.delta > 0 and not self.basic_composition
+        total_budget = (
+            convert_to_rho(self.epsilon, self.delta)
+            if self.concentrated
+            else Fraction(self.epsilon)
+        )
+        self.total, self.remaining = (
+            total_budget,
+            total_budget - sum(cost for _, cost in self.charges),
+        )
+        if self.total <= 0:
             raise PrivacyError(f"epsilon {self.epsilon!r} with delta {self.delta:g} leaves nothing")
 
-    def delta_of(self, cost: Fraction) -> float:
+    def compute_delta_share(self, cost: Fraction) -> float:
         """The share of delta that goes with a share of epsilon."""
-        return _below(cost / self.whole * Fraction(self.delta))
+        return _round_down(cost / self.total * Fraction(self.delta))
 
-    def loosened(self, delta: float) -> Budget:
+    def with_delta(self, delta: float) -> Budget:
         """The rest of a pure budget as one with a delta; the epsilons of both parts add up."""
-        so_far = replace(self, charges=list(self.charges))
-        return Budget(_below(self.left), delta, earlier=so_far)
+        spent_budget = replace(self, charges=list(self.charges))
+        return Budget(_round_down(self.remaining), delta, pure_part=spent_budget)
 
     def spend(self, name: str, cost: Fraction) -> Fraction:
         """Spend a part of the budget; refuse more than what remains."""
-        if cost <= 0 or cost > self.left:
-            raise PrivacyError(f"{name}: {float(cost):g} was asked, {float(self.left):g} is left")
+        if cost <= 0 or cost > self.remaining:
+            raise PrivacyError(
+                f"{name}: {float(cost):g} was asked, {float(self.remaining):g} is left"
+            )
         self.charges.append((name, cost))
-        self.left -= cost
+        self.remaining -= cost
         return cost
 
-    def noise(self, name: str, cost: Fraction, sensitivity: int = 1) -> Noise:
+    def spend_on_noise(self, name: str, cost: Fraction, sensitivity: int = 1) -> IntegerNoise:
         """Spend a part on noise for numbers, one of which one person changes by ``sensitivity``.
 
         Laplace: scale = sensitivity / epsilon. Gaussian: variance = sensitivity^2 / (2 rho), on a
         grain that keeps the variance small; rounding to it may add one to the sensitivity.
         """
         self.spend(name, cost)
-        noise = Noise(Fraction(sensitivity) / cost)
+        noise = IntegerNoise(Fraction(sensitivity) / cost)
         if self.concentrated:
-            grain = -(-sensitivity // COARSEST)
-            most = sensitivity if grain == 1 else -(-sensitivity // grain) + 1
-            noise = Noise(Fraction(most) ** 2 / (2 * cost), gaussian=True, grain=grain)
-        if noise.parameter > WIDEST:
+            rounding_step = -(-sensitivity // MAX_STEPS_PER_PERSON)
+            max_change = sensitivity if rounding_step == 1 else -(-sensitivity // rounding_step) + 1
+            noise = IntegerNoise(
+                Fraction(max_change) ** 2 / (2 * cost), gaussian=True, rounding_step=rounding_step
+            )
+        if noise.parameter > MAX_SCALE:
             raise PrivacyError(
                 "epsilon is too small here: the noise would be wider than can be drawn exactly; "
                 "give a larger epsilon, or use the method histogram"
             )
         return noise
 
-    def scale(self, cost: Fraction) -> float:
+    def compute_noise_scale(self, cost: Fraction) -> float:
         """Scale of the Laplace law with the variance that counts released at this cost have."""
         return 0.5 / math.sqrt(cost) if self.concentrated else 1 / float(cost)
 
-    def strength(self, cost: Fraction) -> float:
+    def compute_selection_epsilon(self, cost: Fraction) -> float:
         """The epsilon of an exponential mechanism of this cost."""
         return math.sqrt(8 * float(cost)) if self.concentrated else float(cost)
 
-    def selection(self, name: str, cost: Fraction) -> Fraction:
+    def spend_on_selection(self, name: str, cost: Fraction) -> Fraction:
         """Spend a part on an exponential mechanism; gives the epsilon of its weights.
 
         A bounded-range epsilon is epsilon^2/8-zCDP: Cesar, Rogers 2021, lemma 3.4.
         """
         self.spend(name, cost)
-        return Fraction(self.strength(cost) * (1 - 1e-12)) if self.concentrated else cost
+        return (
+            Fraction(self.compute_selection_epsilon(cost) * (1 - 1e-12))
+            if self.concentrated
+            else cost
+        )
 
-    def guarantee(self, assumptions: Sequence[str], instead: Budget | None = None) -> Guarantee:
+    def make_guarantee(
+        self, assumptions: Sequence[str], alternative_budget: Budget | None = None
+    ) -> Guarantee:
         """The guarantee with every charge by name; charges never exceed the total.
 
         Parameters
         ----------
         assumptions : sequence of str
             What the promise rests on.
-        instead : Budget, optional
+        alternative_budget : Budget, optional
             What would have been spent if a released number had been another one. The promise is
             about the mechanism and not about what came out of it: it is the weaker of the two.
         """
-        ways = [self] if instead is None else [self, instead]
-        spent = [self] if self.earlier is None else [self.earlier, self]
-        concentrated = any(way.concentrated for way in ways)
+        outcomes = [self] if alternative_budget is None else [self, alternative_budget]
+        budget_parts = [self] if self.pure_part is None else [self.pure_part, self]
+        any_concentrated = any(outcome.concentrated for outcome in outcomes)
         return Guarantee(
-            max(way.epsilon if way.earlier is None else way.earlier.epsilon for way in ways),
-            max(way.delta for way in ways),
+            max(
+                outcome.epsilon if outcome.pure_part is None else outcome.pure_part.epsilon
+                for outcome in outcomes
+            ),
+            max(outcome.delta for outcome in outcomes),
             assumptions=tuple(assumptions),
-            rho=_above(max(way.rho for way in ways)) if concentrated else None,
+            rho=_round_up(max(outcome.rho for outcome in outcomes)) if any_concentrated else None,
             # a share of rho is stated as the same share of epsilon
             charges=tuple(
-                Charge(name, _below(cost / one.whole * Fraction(one.epsilon)), one.delta_of(cost))
-                for one in spent
-                for name, cost in one.charges
+                Charge(
+                    name,
+                    _round_down(cost / budget_part.total * Fraction(budget_part.epsilon)),
+                    budget_part.compute_delta_share(cost),
+                )
+                for budget_part in budget_parts
+                for name, cost in budget_part.charges
             ),
         )
 
@@ -255,38 +281,48 @@ class Budget:
         What is epsilon-DP is epsilon^2/2-zCDP (Bun, Steinke 2016, proposition 1.4), and the rhos
         of what comes one after the other add up (lemma 2.3).
         """
-        whole = self.whole if self.concentrated else self.whole**2 / 2
-        return whole + (
-            0 if self.earlier is None else (self.earlier.whole - self.earlier.left) ** 2 / 2
+        own_rho = self.total if self.concentrated else self.total**2 / 2
+        return own_rho + (
+            0
+            if self.pure_part is None
+            else (self.pure_part.total - self.pure_part.remaining) ** 2 / 2
         )
 
 
-def _below(fraction: Fraction) -> float:
+def _round_down(fraction: Fraction) -> float:
     """The nearest float that is not larger."""
-    near = float(fraction)
-    return near if Fraction(near) <= fraction else math.nextafter(near, 0.0)
+    nearest_float = float(fraction)
+    return (
+        nearest_float if Fraction(nearest_float) <= fraction else math.nextafter(nearest_float, 0.0)
+    )
 
 
-def _above(fraction: Fraction) -> float:
+def _round_up(fraction: Fraction) -> float:
     """The nearest float that is not smaller."""
-    near = float(fraction)
-    return near if Fraction(near) >= fraction else math.nextafter(near, math.inf)
+    nearest_float = float(fraction)
+    return (
+        nearest_float
+        if Fraction(nearest_float) >= fraction
+        else math.nextafter(nearest_float, math.inf)
+    )
 
 
-def weights_of(schema: Schema, allocation: Any, numeric: int, categorical: int) -> dict[str, Any]:
+def resolve_feature_weights(
+    schema: Schema, allocation: Any, numeric_weight: int, categorical_weight: int
+) -> dict[str, Any]:
     """Weights of the features' shares: by kind, or as the user allocates them."""
-    weights: dict[str, Any] = {
-        feature.name: numeric if isinstance(feature, Numeric) else categorical
+    feature_weights: dict[str, Any] = {
+        feature.name: numeric_weight if isinstance(feature, Numeric) else categorical_weight
         for feature in schema.features
     }
     if allocation is None:
-        return weights
+        return feature_weights
     if not isinstance(allocation, Mapping):
         raise PrivacyError(f"allocation is {allocation!r}; write {{'age': 2, 'sex': 1}}")
     for name, weight in allocation.items():
         schema[name]  # an unknown name is an error that lists the known ones
-        real = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-        if not real or not 0 < weight < math.inf:
+        is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+        if not is_number or not 0 < weight < math.inf:
             raise PrivacyError(f"allocation of {name} is {weight!r}; give a positive number")
-        weights[name] = weight
-    return weights
+        feature_weights[name] = weight
+    return feature_weights

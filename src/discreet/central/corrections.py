@@ -29,91 +29,130 @@ from itertools import combinations
 import numpy as np
 
 from discreet.arrays import Floats, Integers
-from discreet.central.budget import Budget, Noise
-from discreet.central.choice import Sample, choose, enough, right
-from discreet.estimation.corrections import Additive
+from discreet.central.budget import Budget, IntegerNoise
+from discreet.central.choice import (
+    RowSample,
+    compute_subsample_share,
+    count_correct,
+    sample_exponential_mechanism,
+)
+from discreet.estimation.corrections import AdditiveModel
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
 from discreet.schema import Schema
 from discreet.scoring import Correction, Scoring
 
-__all__ = ["Plan", "corrected", "likeliness", "residuals", "sum_rows", "summed"]
+__all__ = [
+    "CorrectionBudget",
+    "apply_corrections",
+    "compute_residuals",
+    "compute_truncated_log_likelihood",
+    "sum_by_cell",
+    "sum_rows",
+]
 
-Groups = Mapping[str, tuple[int, ...]]
+CellGroups = Mapping[str, tuple[int, ...]]
 """What a correction is about: features, and the group of each of their cells."""
 
-UNIT = 1024
+RESIDUAL_STEPS = 1024
 """Residuals are counted in whole multiples of 1 / 1024: the L1 sensitivity of their tables."""
-FROM, FROM_OF_MANY = 100.0, 150.0
-"""Corrections are made when people / (classes * noise scale) is at least this. With more than two
-classes residuals are divided by up to 2.25, so more is needed: benchmarks/RESULTS.md."""
+MIN_SIGNAL_TWO_CLASSES = 100.0
+"""Two classes are corrected when people / (classes * noise scale) is at least this; tuned on chess,
+mushroom and generated tables: benchmarks/RESULTS.md, "Corrections: before and after"."""
+MIN_SIGNAL_MANY_CLASSES = 150.0
+"""The same with more than two classes, where residuals are divided by up to 2.25."""
 TEMPERATURES = (1.0, 0.7, 0.5, 0.35, 0.25)
-WORST = 4.0
+"""Factors of the evidence among which the start is chosen: docs/maths.md, "Start"."""
+MAX_LOG_LOSS = 4.0
 """The log-loss of a row is truncated here, in nats, so that its quality lies between 0 and 1."""
-FEWEST, PER_FEATURE = 6, 0.15
-"""Corrected features: at least this many, and this many per signal_to_noise * feature_share."""
-PER_PAIR, MOST_PAIRS = 45.0, 6
-BEST = 10
+MIN_CORRECTED_FEATURES = 6
+"""Fewest features that are corrected, where there are as many: docs/maths.md, "Which features"."""
+FEATURES_PER_SIGNAL = 0.15
+"""Corrected features per signal_to_noise * feature_share: docs/maths.md, "Which features"."""
+SIGNAL_PER_PAIR = 45.0
+"""signal_to_noise * pair_share that each corrected pair needs: docs/maths.md, "Pairs"."""
+MAX_PAIRS = 6
+"""Most pairs that are corrected: docs/maths.md, "Pairs"."""
+PAIR_CANDIDATE_FEATURES = 10
 """Number of best features whose pairs are candidates."""
-GROUPS = 6
+GROUPS_PER_PAIR_FEATURE = 6
 """Largest number of cell groups of each feature of a pair."""
-FOR_TABLE = Fraction(8, 10)
+PAIR_TABLE_SHARE = Fraction(8, 10)
 """Part of the cost of a pair that pays for its table; the rest pays for choosing the pair."""
-EITHER_WAY = 2
+TWO_SIDED_FACTOR = 2
 """Sensitivity factor of a quality that one record may raise or lower (McSherry, Talwar 2007)."""
-PAIR_ROWS = 200_000
+MAX_PAIR_RESIDUALS = 200_000
 """Rows times classes of the subsample on which pairs are scored."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class CorrectionBudget:
     """The budget of each correction step; it depends only on what is already private.
 
     Parameters
     ----------
-    start, features, pairs, last, whole : Fraction
+    start_cost, feature_cost, pair_cost, final_cost, total_cost : Fraction
         Of the steps above, and all together.
-    number, times : int
+    feature_count, pair_count : int
         Of features and of pairs.
     people : float
         How many rows there are about, by what is already private.
     """
 
-    start: Fraction
-    features: Fraction
-    pairs: Fraction
-    last: Fraction
-    whole: Fraction
-    number: int
-    times: int
+    start_cost: Fraction
+    feature_cost: Fraction
+    pair_cost: Fraction
+    final_cost: Fraction
+    total_cost: Fraction
+    feature_count: int
+    pair_count: int
     people: float
 
     @classmethod
-    def of(cls, u: float, schema: Schema, whole: Fraction, people: float) -> Plan | None:
+    def from_signal_to_noise(
+        cls, signal_to_noise: float, schema: Schema, total_budget: Fraction, people: float
+    ) -> CorrectionBudget | None:
         """The correction budget for this signal-to-noise ratio, or None if it is too low.
 
         >>> from discreet import Numeric
         >>> schema = Schema([Numeric(f"x{i}", 0, 1) for i in range(20)], "y", [0, 1])
-        >>> plan = Plan.of(300.0, schema, Fraction(1), 10_000)
-        >>> float(plan.features), float(plan.pairs), plan.number, plan.times
+        >>> plan = CorrectionBudget.from_signal_to_noise(300.0, schema, Fraction(1), 10_000)
+        >>> float(plan.feature_cost), float(plan.pair_cost), plan.feature_count, plan.pair_count
         (0.2, 0.18, 9, 1)
         """
-        features = len(schema.features)
-        least = FROM if len(schema.classes) == 2 else FROM_OF_MANY
-        if not u >= least or features < 2 or len(schema.classes) < 2:
+        schema_feature_count = len(schema.features)
+        min_signal = MIN_SIGNAL_TWO_CLASSES if len(schema.classes) == 2 else MIN_SIGNAL_MANY_CLASSES
+        if not signal_to_noise >= min_signal or schema_feature_count < 2 or len(schema.classes) < 2:
             return None
-        tables = min(0.35, 0.2 * math.log10(u / 30))
-        twos = min(0.28, 0.9 * tables)
-        number = round(min(features, max(FEWEST, PER_FEATURE * u * tables)))
-        times = math.floor(min(max(u * twos / PER_PAIR, 1), MOST_PAIRS))
-        start, singles, pairs, last = (
-            whole * Fraction(round(1000 * one), 1000) for one in (0.03, tables, twos, 0.04)
+        feature_share = min(0.35, 0.2 * math.log10(signal_to_noise / 30))
+        pair_share = min(0.28, 0.9 * feature_share)
+        feature_count = round(
+            min(
+                schema_feature_count,
+                max(MIN_CORRECTED_FEATURES, FEATURES_PER_SIGNAL * signal_to_noise * feature_share),
+            )
         )
-        together = start + singles + pairs + last
-        return cls(start, singles, pairs, last, together, number, times, people)
+        pair_count = math.floor(
+            min(max(signal_to_noise * pair_share / SIGNAL_PER_PAIR, 1), MAX_PAIRS)
+        )
+        start_cost, feature_cost, pair_cost, final_cost = (
+            total_budget * Fraction(round(1000 * step_share), 1000)
+            for step_share in (0.03, feature_share, pair_share, 0.04)
+        )
+        total_cost = start_cost + feature_cost + pair_cost + final_cost
+        return cls(
+            start_cost,
+            feature_cost,
+            pair_cost,
+            final_cost,
+            total_cost,
+            feature_count,
+            pair_count,
+            people,
+        )
 
 
-def residuals(scores: Floats, codes: Integers) -> tuple[Floats, Floats]:
+def compute_residuals(scores: Floats, class_codes: Integers) -> tuple[Floats, Floats]:
     """Residuals, of shape (rows, 1 or classes), and curvatures of rows, in whole 1/1024.
 
     Two classes: y - q and q (1 - q), together 1 - P(y)^2. More: onehot - p and a quarter of
@@ -125,18 +164,17 @@ def residuals(scores: Floats, codes: Integers) -> tuple[Floats, Floats]:
     if scores.shape[1] == 2:
         with np.errstate(over="ignore"):
             q = 1 / (1 + np.exp(scores[:, 0] - scores[:, 1]))
-        left, curved = (codes - q)[:, None], q * (1 - q)
+        row_residuals, row_curvatures = (class_codes - q)[:, None], q * (1 - q)
     else:
-        left = np.exp(scores - scores.max(axis=1, keepdims=True))
-        left /= -sum_rows(left)[:, None]
-        curved = (1 - sum_rows(left * left)) / 4
-        left[np.arange(len(codes)), codes] += 1
-        curved = np.maximum(curved, 0.0)
-        over = np.maximum(sum_rows(np.abs(left)) + curved, 1.0)
-        left /= over[:, None]
-        curved = curved / over
-    left, curved = np.trunc(UNIT * left), np.trunc(UNIT * curved)
-    return left, curved
+        row_residuals = np.exp(scores - scores.max(axis=1, keepdims=True))
+        row_residuals /= -sum_rows(row_residuals)[:, None]
+        row_curvatures = (1 - sum_rows(row_residuals * row_residuals)) / 4
+        row_residuals[np.arange(len(class_codes)), class_codes] += 1
+        row_curvatures = np.maximum(row_curvatures, 0.0)
+        row_totals = np.maximum(sum_rows(np.abs(row_residuals)) + row_curvatures, 1.0)
+        row_residuals /= row_totals[:, None]
+        row_curvatures = row_curvatures / row_totals
+    return np.trunc(RESIDUAL_STEPS * row_residuals), np.trunc(RESIDUAL_STEPS * row_curvatures)
 
 
 def sum_rows(numbers: Floats) -> Floats:
@@ -144,161 +182,254 @@ def sum_rows(numbers: Floats) -> Floats:
 
     NumPy's own sum adds in an order that depends on the memory layout of the rows.
     """
-    totals = numbers[:, 0].copy()
+    row_totals = numbers[:, 0].copy()
     for column in numbers.T[1:]:
-        totals += column
-    return totals
+        row_totals += column
+    return row_totals
 
 
-def summed(index: Integers, cells: int, numbers: Sequence[Floats]) -> Floats:
+def sum_by_cell(cell_indices: Integers, cell_count: int, row_values: Sequence[Floats]) -> Floats:
     """Sum row values per cell; rows of the cell after the last are ignored.
 
     Whole numbers below 2^53, so that floating point adds them up exactly.
     """
-    rows = [np.bincount(index, one, minlength=cells + 1)[:cells] for one in numbers]
-    return np.array(rows)
+    cell_sums = [
+        np.bincount(cell_indices, values, minlength=cell_count + 1)[:cell_count]
+        for values in row_values
+    ]
+    return np.array(cell_sums)
 
 
-def likeliness(scores: Floats, codes: Integers) -> int:
+def compute_truncated_log_likelihood(scores: Floats, class_codes: Integers) -> int:
     """Sum over rows of 1 + max(log P(class), -4) / 4, from 0 to 1 a row, in 1/1024."""
     scores = np.ascontiguousarray(scores)
-    away = scores - scores.max(axis=1, keepdims=True)
-    log_p = away[np.arange(len(codes)), codes] - np.log(sum_rows(np.exp(away)))
-    part = np.clip(1 + np.maximum(log_p, -WORST) / WORST, 0.0, 1.0)
-    return int(np.floor(UNIT * part).sum())
+    centred_scores = scores - scores.max(axis=1, keepdims=True)
+    log_probability = centred_scores[np.arange(len(class_codes)), class_codes] - np.log(
+        sum_rows(np.exp(centred_scores))
+    )
+    row_likelihood = np.clip(
+        1 + np.maximum(log_probability, -MAX_LOG_LOSS) / MAX_LOG_LOSS, 0.0, 1.0
+    )
+    return int(np.floor(RESIDUAL_STEPS * row_likelihood).sum())
 
 
-def corrected(
-    sample: Sample,
+def apply_corrections(
+    sample: RowSample,
     ratios: LogRatios,
-    usual: Mapping[Scoring, Additive],
+    usual_models: Mapping[Scoring, AdditiveModel],
     budget: Budget,
-    plan: Plan,
+    correction_budget: CorrectionBudget,
     random: Random,
 ) -> tuple[Scoring, tuple[Correction, ...]]:
     """Correct the model privately; return the chosen scoring and the corrections it applies.
 
     Parameters
     ----------
-    sample : Sample
+    sample : RowSample
         The rows that are looked at.
     ratios : LogRatios
         Of the tables that were released.
-    usual : mapping of Scoring to Additive
+    usual_models : mapping of Scoring to AdditiveModel
         Its candidates.
     budget : Budget
-    plan : Plan
+    correction_budget : CorrectionBudget
         What each step may cost.
     random : Random
     """
-    few = sample.some(enough(budget.strength(plan.last), plan.people), random)
-    start = _start(few, usual, budget.selection("choice of start", plan.start), random)
-    model = ratios.model(start)
-    candidates = [*usual, start]
-    quality = [right(few.scores(one), few.codes) for one in (*usual.values(), model)]
-    making = Making(sample, ratios, model, sample.scores(model))
-    order = ratios.order[: plan.number]
-    about: list[Groups | None] = [{name: _grouped(ratios, name)} for name in order]
-    about += [None] * plan.times  # pairs are chosen when it is their turn
-    part = FOR_TABLE if len(ratios.order) > 2 else Fraction(1)  # of two features there is one pair
-    for done, groups in enumerate(about, 1):
-        share = plan.features / len(order)
+    subsample = sample.draw_subsample(
+        compute_subsample_share(
+            budget.compute_selection_epsilon(correction_budget.final_cost), correction_budget.people
+        ),
+        random,
+    )
+    start_scoring = _choose_start(
+        subsample,
+        usual_models,
+        budget.spend_on_selection("choice of start", correction_budget.start_cost),
+        random,
+    )
+    start_model = ratios.build_model(start_scoring)
+    candidate_scorings = [*usual_models, start_scoring]
+    qualities = [
+        count_correct(subsample.score_rows(candidate_model), subsample.class_codes)
+        for candidate_model in (*usual_models.values(), start_model)
+    ]
+    state = CorrectionState(sample, ratios, start_model, sample.score_rows(start_model))
+    ranked_features = ratios.ranked_features[: correction_budget.feature_count]
+    planned_groups: list[CellGroups | None] = [
+        {feature_name: _group_cells(ratios, feature_name)} for feature_name in ranked_features
+    ]
+    # pairs are chosen when it is their turn
+    planned_groups += [None] * correction_budget.pair_count
+    # of two features there is one pair
+    table_fraction = PAIR_TABLE_SHARE if len(ratios.ranked_features) > 2 else Fraction(1)
+    for correction_count, groups in enumerate(planned_groups, 1):
+        step_cost = correction_budget.feature_cost / len(ranked_features)
         if groups is None:
-            share = part * plan.pairs / plan.times
+            step_cost = table_fraction * correction_budget.pair_cost / correction_budget.pair_count
             epsilon = Fraction(0)
-            if part < 1:
-                name = f"choice of pair {done - len(order)} of {plan.times}"
-                epsilon = budget.selection(name, plan.pairs / plan.times - share)
-            groups = _pair(making, plan.people, epsilon, budget.scale(share), random)
-        noise = budget.noise(f"residuals of {' and '.join(groups)}", share, UNIT)
-        making.take(groups, noise, random)
-        if done in (len(order) // 4, len(order) // 2) or done >= len(order):
-            candidates.append(replace(start, corrections=done))
-            quality.append(right(making.scores[few.rows], few.codes))
-    epsilon = budget.selection("choice of scoring", plan.last)
-    chosen = candidates[choose(quality, epsilon, random)]
-    return chosen, making.made[: chosen.corrections]
+            if table_fraction < 1:
+                pair_number = correction_count - len(ranked_features)
+                charge_name = f"choice of pair {pair_number} of {correction_budget.pair_count}"
+                epsilon = budget.spend_on_selection(
+                    charge_name,
+                    correction_budget.pair_cost / correction_budget.pair_count - step_cost,
+                )
+            groups = _choose_pair(
+                state,
+                correction_budget.people,
+                epsilon,
+                budget.compute_noise_scale(step_cost),
+                random,
+            )
+        noise = budget.spend_on_noise(
+            f"residuals of {' and '.join(groups)}", step_cost, RESIDUAL_STEPS
+        )
+        state.add_correction(groups, noise, random)
+        if correction_count in (
+            len(ranked_features) // 4,
+            len(ranked_features) // 2,
+        ) or correction_count >= len(ranked_features):
+            candidate_scorings.append(replace(start_scoring, corrections=correction_count))
+            qualities.append(
+                count_correct(state.row_scores[subsample.row_indices], subsample.class_codes)
+            )
+    epsilon = budget.spend_on_selection("choice of scoring", correction_budget.final_cost)
+    chosen_scoring = candidate_scorings[sample_exponential_mechanism(qualities, epsilon, random)]
+    return chosen_scoring, state.corrections[: chosen_scoring.corrections]
 
 
 @dataclass
-class Making:
+class CorrectionState:
     """A model while it is corrected: its scores of every row, and the corrections so far."""
 
-    sample: Sample
+    sample: RowSample
     ratios: LogRatios
-    model: Additive
-    scores: Floats
-    made: tuple[Correction, ...] = ()
+    model: AdditiveModel
+    row_scores: Floats
+    corrections: tuple[Correction, ...] = ()
 
-    def take(self, groups: Groups, noise: Noise, random: Random) -> None:
+    def add_correction(self, groups: CellGroups, noise: IntegerNoise, random: Random) -> None:
         """Release noisy residuals of some cells, and correct the model with them."""
-        left, curved = residuals(self.scores, self.sample.codes)
-        index, size = self.sample.index(groups)
-        noisy = noise.add(summed(index, size, [*left.T, curved]), random) / UNIT
-        one = Correction(groups, noisy[:-1], noisy[-1], noise.variance / UNIT**2)
-        self.model, move = self.model.corrected(one)
-        self.made += (one,)
-        ignored = np.zeros((1, len(move)))
-        self.scores += np.concatenate([move.T, ignored])[index]
+        row_residuals, row_curvatures = compute_residuals(self.row_scores, self.sample.class_codes)
+        cell_indices, cell_count = self.sample.find_group_indices(groups)
+        noisy_sums = (
+            noise.add(
+                sum_by_cell(cell_indices, cell_count, [*row_residuals.T, row_curvatures]), random
+            )
+            / RESIDUAL_STEPS
+        )
+        correction = Correction(
+            groups, noisy_sums[:-1], noisy_sums[-1], noise.variance / RESIDUAL_STEPS**2
+        )
+        self.model, score_change = self.model.apply_correction(correction)
+        self.corrections += (correction,)
+        no_change = np.zeros((1, len(score_change)))
+        self.row_scores += np.concatenate([score_change.T, no_change])[cell_indices]
 
 
-def _start(
-    few: Sample, usual: Mapping[Scoring, Additive], epsilon: Fraction, random: Random
+def _choose_start(
+    subsample: RowSample,
+    usual_models: Mapping[Scoring, AdditiveModel],
+    epsilon: Fraction,
+    random: Random,
 ) -> Scoring:
     """Choose the scoring of all features, and its temperature, by truncated log-likelihood."""
-    starts, quality = [], []
-    for way, model in usual.items():
-        if way.features is not None or way.beta != 1:
+    start_scorings, qualities = [], []
+    for scoring, model in usual_models.items():
+        if scoring.features is not None or scoring.beta != 1:
             continue
         log_prior = np.log(model.prior)
-        whole = few.scores(model) - log_prior
+        log_evidence = subsample.score_rows(model) - log_prior
         for beta in TEMPERATURES:
-            starts.append(replace(way, beta=beta))
-            quality.append(likeliness(log_prior + beta * whole, few.codes))
-    return starts[choose(quality, epsilon / UNIT, random)]
+            start_scorings.append(replace(scoring, beta=beta))
+            qualities.append(
+                compute_truncated_log_likelihood(
+                    log_prior + beta * log_evidence, subsample.class_codes
+                )
+            )
+    return start_scorings[sample_exponential_mechanism(qualities, epsilon / RESIDUAL_STEPS, random)]
 
 
-def _pair(making: Making, people: float, epsilon: Fraction, scale: float, random: Random) -> Groups:
+def _choose_pair(
+    state: CorrectionState, people: float, epsilon: Fraction, noise_scale: float, random: Random
+) -> CellGroups:
     """Choose the pair with the largest absolute residuals, by the exponential mechanism."""
-    ratios, classes = making.ratios, len(making.ratios.prior)
-    best = {name: _grouped(ratios, name, GROUPS) for name in ratios.order[:BEST]}
-    pairs = [{a: best[a], b: best[b]} for a, b in combinations(best, 2)]
-    if len(pairs) == 1:
-        return pairs[0]
-    some = making.sample.some(Fraction(min(1.0, PAIR_ROWS / max(classes * people, 1.0))), random)
-    left, _ = residuals(making.scores[some.rows], some.codes)
-    own = {name: some.index({name: groups}) for name, groups in best.items()}
-    quality = []
-    for a, b in pairs:
-        (first, rows), (second, columns) = own[a], own[b]
-        wrong, size = 0, (rows + 1) * (columns + 1)  # what is ignored has the last row and column
-        for numbers in left.T:
-            table = np.bincount(first * (columns + 1) + second, numbers, minlength=size)
-            wrong += int(np.abs(table.reshape(rows + 1, columns + 1)[:rows, :columns]).sum())
+    ratios, class_count = state.ratios, len(state.ratios.prior)
+    groups_by_feature = {
+        feature_name: _group_cells(ratios, feature_name, GROUPS_PER_PAIR_FEATURE)
+        for feature_name in ratios.ranked_features[:PAIR_CANDIDATE_FEATURES]
+    }
+    candidate_pairs = [
+        {first_name: groups_by_feature[first_name], second_name: groups_by_feature[second_name]}
+        for first_name, second_name in combinations(groups_by_feature, 2)
+    ]
+    if len(candidate_pairs) == 1:
+        return candidate_pairs[0]
+    subsample = state.sample.draw_subsample(
+        Fraction(min(1.0, MAX_PAIR_RESIDUALS / max(class_count * people, 1.0))), random
+    )
+    row_residuals, _ = compute_residuals(
+        state.row_scores[subsample.row_indices], subsample.class_codes
+    )
+    indices_by_feature = {
+        feature_name: subsample.find_group_indices({feature_name: cell_groups})
+        for feature_name, cell_groups in groups_by_feature.items()
+    }
+    qualities = []
+    for first_name, second_name in candidate_pairs:
+        first_indices, row_count = indices_by_feature[first_name]
+        second_indices, column_count = indices_by_feature[second_name]
+        # what is ignored has the last row and column
+        absolute_error, padded_size = 0, (row_count + 1) * (column_count + 1)
+        for class_residuals in row_residuals.T:
+            padded_sums = np.bincount(
+                first_indices * (column_count + 1) + second_indices,
+                class_residuals,
+                minlength=padded_size,
+            )
+            absolute_error += int(
+                np.abs(
+                    padded_sums.reshape(row_count + 1, column_count + 1)[:row_count, :column_count]
+                ).sum()
+            )
         # how wrong the model is there, less a price for every cell
-        quality.append(wrong - round(UNIT * scale * left.shape[1] * rows * columns))
-    return pairs[choose(quality, epsilon / (EITHER_WAY * UNIT), random)]
+        qualities.append(
+            absolute_error
+            - round(
+                RESIDUAL_STEPS * noise_scale * row_residuals.shape[1] * row_count * column_count
+            )
+        )
+    return candidate_pairs[
+        sample_exponential_mechanism(
+            qualities, epsilon / (TWO_SIDED_FACTOR * RESIDUAL_STEPS), random
+        )
+    ]
 
 
-def _grouped(ratios: LogRatios, name: str, most: float = math.inf) -> tuple[int, ...]:
+def _group_cells(ratios: LogRatios, name: str, max_groups: float = math.inf) -> tuple[int, ...]:
     """The group of every cell, -1 for the one that the model ignores: each alone, if not too many.
 
     Else they are in groups of about equally many people, as the noisy table has them: bins joined
     with their neighbours, categories with those of like evidence.
     """
     table = ratios.statistics.tables[name]
-    skipped = table.cells.missing is not None and ratios.statistics.schema.missing == "skip"
-    looked = (*range(table.cells.size - skipped), *([-1] * skipped))
-    if max(looked) < most:
-        return looked
-    used = np.flatnonzero(np.array(looked) >= 0)
-    order = np.arange(len(used))
+    has_skipped_cell = (
+        table.cells.missing_index is not None and ratios.statistics.schema.missing == "skip"
+    )
+    cell_groups = (*range(table.cells.size - has_skipped_cell), *([-1] * has_skipped_cell))
+    if max(cell_groups) < max_groups:
+        return cell_groups
+    used_cells = np.flatnonzero(np.array(cell_groups) >= 0)
+    cell_order = np.arange(len(used_cells))
     if not table.cells.edges:
-        evidence = ratios.model(ratios.statistics.scoring).tables[name]
-        order = np.argsort(evidence[int(np.argmax(ratios.prior)), used], kind="stable")
-    people = np.maximum(table.counts.sum(axis=0), 0.0)[used][order] + 1.0
-    middle = (people.cumsum() - people / 2) / people.sum()
-    _, group = np.unique((most * middle).astype(int), return_inverse=True)
-    found = np.full(len(looked), -1)
-    found[used[order]] = group
-    return tuple(int(one) for one in found)
+        class_evidence = ratios.build_model(ratios.statistics.scoring).tables[name]
+        cell_order = np.argsort(
+            class_evidence[int(np.argmax(ratios.prior)), used_cells], kind="stable"
+        )
+    cell_people = np.maximum(table.counts.sum(axis=0), 0.0)[used_cells][cell_order] + 1.0
+    cell_midpoints = (cell_people.cumsum() - cell_people / 2) / cell_people.sum()
+    _, sorted_groups = np.unique((max_groups * cell_midpoints).astype(int), return_inverse=True)
+    merged_groups = np.full(len(cell_groups), -1)
+    merged_groups[used_cells[cell_order]] = sorted_groups
+    return tuple(int(group_index) for group_index in merged_groups)

@@ -24,92 +24,140 @@ from functools import partial
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.central.budget import Budget, Settings
-from discreet.central.parametric import Parts, about_the_middle, begin, described, finish, present
+from discreet.central.budget import Budget, CentralSettings
+from discreet.central.parametric import (
+    ReleaseContext,
+    build_centred_moments,
+    build_statistics,
+    count_present,
+    make_moments,
+    start_release,
+)
 from discreet.encoding import Grid
 from discreet.randomness import Random
 from discreet.schema import Numeric
 from discreet.statistics import Moments, Statistics
 from discreet.tables.source import Source
 
-__all__ = ["centred_sums", "moments", "published", "sound"]
+__all__ = ["compute_centred_sums", "release_global", "release_global_published", "release_moments"]
 
 
-def centred_sums(one: Moments, levels: int) -> tuple[Integers, Integers]:
+def compute_centred_sums(exact_moments: Moments, levels: int) -> tuple[Integers, Integers]:
     """Sums of m and of 2 m^2 - L^2, with m = 2k - L, exactly."""
-    n, k, kk = ([int(value) for value in part] for part in (one.counts, one.totals, one.squares))
-    first = [2 * b - a * levels for a, b in zip(n, k, strict=True)]
-    second = [8 * c - 8 * levels * b + a * levels**2 for a, b, c in zip(n, k, kk, strict=True)]
-    return np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
+    class_sizes, index_sums, index_square_sums = (
+        [int(value) for value in class_values]
+        for class_values in (exact_moments.counts, exact_moments.totals, exact_moments.squares)
+    )
+    linear_sums = [
+        2 * index_sum - class_size * levels
+        for class_size, index_sum in zip(class_sizes, index_sums, strict=True)
+    ]
+    quadratic_sums = [
+        8 * square_sum - 8 * levels * index_sum + class_size * levels**2
+        for class_size, index_sum, square_sum in zip(
+            class_sizes, index_sums, index_square_sums, strict=True
+        )
+    ]
+    return np.array(linear_sums, dtype=np.int64), np.array(quadratic_sums, dtype=np.int64)
 
 
-def _run(
-    source: Source, budget: Budget, settings: Settings, random: Random, *, centred: bool
+def _release_statistics(
+    source: Source, budget: Budget, settings: CentralSettings, random: Random, *, centred: bool
 ) -> Statistics:
-    parts = begin(source, budget, settings, random)
-    released = {
-        feature.name: _released(parts, feature, budget, random, centred)
-        for feature in parts.numeric
+    context = start_release(source, budget, settings, random)
+    released_moments = {
+        feature.name: _release_feature(context, feature, budget, random, centred)
+        for feature in context.numeric_features
     }
-    return finish(parts, released, budget, settings)
+    return build_statistics(context, released_moments, budget, settings)
 
 
-moments = partial(_run, centred=True)
-sound = partial(_run, centred=False)
+release_moments = partial(_release_statistics, centred=True)
+release_global = partial(_release_statistics, centred=False)
 
 
-def _released(
-    parts: Parts, feature: Numeric, budget: Budget, random: Random, centred: bool
+def _release_feature(
+    context: ReleaseContext, feature: Numeric, budget: Budget, random: Random, centred: bool
 ) -> Moments:
-    name, cost, levels = feature.name, parts.costs[feature.name], Grid.of(feature).levels
-    number = budget.noise(f"presence of {name}", cost / 3) if feature.optional else None
-    share = cost / 3 if feature.optional else cost / 2
-    counts, missing = present(parts, feature, number, random)
-    of_sum = budget.noise(f"sum of {name}", share, levels)
-    of_square = budget.noise(f"squares of {name}", share, levels**2)
-    one = parts.exact.moments[name]
-    first, second = centred_sums(one, levels)
+    name, levels = feature.name, Grid.from_feature(feature).levels
+    feature_cost = context.feature_costs[name]
+    presence_noise = (
+        budget.spend_on_noise(f"presence of {name}", feature_cost / 3) if feature.optional else None
+    )
+    statistic_cost = feature_cost / 3 if feature.optional else feature_cost / 2
+    noisy_counts, noisy_missing = count_present(context, feature, presence_noise, random)
+    sum_noise = budget.spend_on_noise(f"sum of {name}", statistic_cost, levels)
+    square_noise = budget.spend_on_noise(f"squares of {name}", statistic_cost, levels**2)
+    exact_moments = context.exact_statistics.moments[name]
+    linear_sums, quadratic_sums = compute_centred_sums(exact_moments, levels)
     if not centred:
-        second = (second + one.counts.astype(np.int64) * levels**2) // 2  # the sum of m^2
-    first, second = of_sum.add(first, random), of_square.add(second, random)
-    of_count = (number or parts.noise).variance
+        # the sum of m^2
+        quadratic_sums = (quadratic_sums + exact_moments.counts.astype(np.int64) * levels**2) // 2
+    noisy_linear_sums = sum_noise.add(linear_sums, random)
+    noisy_quadratic_sums = square_noise.add(quadratic_sums, random)
+    count_variance = (presence_noise or context.class_count_noise).variance
     if centred:  # the noisy count replaces the exact one
-        squares = (second + counts * levels**2) / 8
-        of_squares = (of_square.variance + levels**4 * of_count) / 64
+        square_sums = (noisy_quadratic_sums + noisy_counts * levels**2) / 8
+        square_variance = (square_noise.variance + levels**4 * count_variance) / 64
     else:
-        squares, of_squares = second / 4, of_square.variance / 16
+        square_sums, square_variance = noisy_quadratic_sums / 4, square_noise.variance / 16
     # about the middle, a value is m / 2 steps
-    variances = [[of_count], [of_sum.variance / 4], [of_squares]]
-    spread = np.repeat(variances, len(counts), axis=1) + 1e-6
-    return about_the_middle(feature, (counts, first / 2, squares), missing, spread)
+    sum_variances = [[count_variance], [sum_noise.variance / 4], [square_variance]]
+    moment_variances = np.repeat(sum_variances, len(noisy_counts), axis=1) + 1e-6
+    return build_centred_moments(
+        feature,
+        (noisy_counts, noisy_linear_sums / 2, square_sums),
+        noisy_missing,
+        moment_variances,
+    )
 
 
-def published(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
+def release_global_published(
+    source: Source, budget: Budget, settings: CentralSettings, random: Random
+) -> Statistics:
     """Scale the noise by the exact class sizes, as printed. This promises nothing."""
-    parts = begin(source, budget, settings, random)
-    released = {
-        feature.name: _published(parts, feature, budget, random) for feature in parts.numeric
+    context = start_release(source, budget, settings, random)
+    released_moments = {
+        feature.name: _release_feature_published(context, feature, budget, random)
+        for feature in context.numeric_features
     }
-    return finish(parts, released, budget, settings)
+    return build_statistics(context, released_moments, budget, settings)
 
 
-def _published(parts: Parts, feature: Numeric, budget: Budget, random: Random) -> Moments:
+def _release_feature_published(
+    context: ReleaseContext, feature: Numeric, budget: Budget, random: Random
+) -> Moments:
     from discreet.mechanisms.additive import Laplace
 
-    name, grid = feature.name, Grid.of(feature)
-    share = parts.costs[name] / 2
+    name, grid = feature.name, Grid.from_feature(feature)
+    statistic_cost = context.feature_costs[name] / 2
     if budget.concentrated:
-        share = Fraction(math.sqrt(2 * float(share)))
-    one, span = parts.exact.moments[name], (feature.upper - feature.lower) / grid.step
-    present = np.maximum(one.counts, 1)
-    mean = np.where(one.counts > 0, one.totals / present, grid.levels / 2) - grid.levels / 2
-    deviation = np.sqrt(np.maximum(one.variance, 0.0)) / grid.step
-    law, scale, n = Laplace(), span / float(share), one.counts + 1.0
-    noisy_mean = [law.release(m, scale / size, random, 1) for m, size in zip(mean, n, strict=True)]
-    noisy_deviation = [
-        law.release(s, scale / math.sqrt(size), random, 1)
-        for s, size in zip(deviation, n, strict=True)
+        statistic_cost = Fraction(math.sqrt(2 * float(statistic_cost)))
+    exact_moments = context.exact_statistics.moments[name]
+    range_steps = (feature.upper - feature.lower) / grid.step
+    exact_counts = np.maximum(exact_moments.counts, 1)
+    exact_mean = (
+        np.where(exact_moments.counts > 0, exact_moments.totals / exact_counts, grid.levels / 2)
+        - grid.levels / 2
+    )
+    exact_deviation = np.sqrt(np.maximum(exact_moments.variance, 0.0)) / grid.step
+    noise_law, noise_scale = Laplace(), range_steps / float(statistic_cost)
+    padded_sizes = exact_moments.counts + 1.0
+    noisy_mean = [
+        noise_law.release(class_mean, noise_scale / class_size, random, 1)
+        for class_mean, class_size in zip(exact_mean, padded_sizes, strict=True)
     ]
-    variance = np.maximum(np.array(noisy_deviation), 0.0) ** 2
-    none = np.zeros(len(n))
-    return described(feature, parts.totals, none, np.array(noisy_mean), variance, none)
+    noisy_deviation = [
+        noise_law.release(class_deviation, noise_scale / math.sqrt(class_size), random, 1)
+        for class_deviation, class_size in zip(exact_deviation, padded_sizes, strict=True)
+    ]
+    noisy_variance = np.maximum(np.array(noisy_deviation), 0.0) ** 2
+    zero_counts = np.zeros(len(padded_sizes))
+    return make_moments(
+        feature,
+        context.noisy_totals,
+        zero_counts,
+        np.array(noisy_mean),
+        noisy_variance,
+        zero_counts,
+    )

@@ -29,8 +29,15 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.central.budget import Budget, Settings
-from discreet.central.parametric import Parts, begin, costs_of, described, finish, present
+from discreet.central.budget import Budget, CentralSettings
+from discreet.central.parametric import (
+    ReleaseContext,
+    build_statistics,
+    count_present,
+    make_moments,
+    split_feature_costs,
+    start_release,
+)
 from discreet.encoding import Grid
 from discreet.errors import PrivacyError
 from discreet.randomness import Random
@@ -38,102 +45,139 @@ from discreet.schema import Numeric, Schema
 from discreet.statistics import Moments, Statistics
 from discreet.tables.source import Source
 
-__all__ = ["PAIRS", "Spender", "scales", "smooth", "trim_for", "trimmed"]
+__all__ = [
+    "STATISTIC_PAIRS",
+    "SmoothNoiseBudget",
+    "compute_noise_parameters",
+    "compute_trim",
+    "release_smooth",
+    "release_trimmed",
+]
 
-LARGEST = 500.0
+MAX_CALIBRATED_EPSILON = 500.0
 """Largest epsilon that laws are calibrated for; the rest of a share is not used."""
-FINE = Fraction(1, 1024)
+OUTPUT_STEP = Fraction(1, 1024)
 """Steps of the grid, and squares of them, to which what is released is rounded."""
 
 
 @dataclass(frozen=True)
-class Spread:
+class SmoothStatistic:
     """A statistic of whole numbers 0 … levels, and a smooth bound on how far a record moves it."""
 
     value: Fraction
-    bound: float
+    sensitivity_bound: float
 
 
-class Spender:
+class SmoothNoiseBudget:
     """A noise law and the budget it draws on.
 
     Parameters
     ----------
     law : AdditiveNoise or None
         Cauchy without delta and Gaussian with it, if None.
-    asked : Budget
+    total_budget : Budget
         The promise as a whole.
     """
 
-    def __init__(self, law: Any, asked: Budget) -> None:
+    def __init__(self, law: Any, total_budget: Budget) -> None:
         from discreet.mechanisms.additive import AdditiveNoise, Cauchy, Gaussian
 
         if law is None:
-            law = Gaussian() if asked.delta else Cauchy()
+            law = Gaussian() if total_budget.delta else Cauchy()
         if not isinstance(law, AdditiveNoise):
             raise PrivacyError(f"noise={law!r}; give a law of discreet.mechanisms.additive")
-        if law.promise != "pure" and not asked.delta:
+        if law.promise != "pure" and not total_budget.delta:
             raise PrivacyError(f"{law} promises nothing without a delta; give one, or use Cauchy()")
         self.law = law
-        self._found: dict[Fraction, tuple[float, float]] = {}  # a search for each, and few differ
-        concentrated = law.promise == "concentrated"
-        self.budget = asked if concentrated else Budget(asked.epsilon, asked.delta, basic=True)
+        # a search for each, and few differ
+        self._calibrations: dict[Fraction, tuple[float, float]] = {}
+        is_concentrated = law.promise == "concentrated"
+        self.budget = (
+            total_budget
+            if is_concentrated
+            else Budget(total_budget.epsilon, total_budget.delta, basic_composition=True)
+        )
 
     def spend(self, name: str, cost: Fraction) -> tuple[float, float]:
         """Take a share and give (alpha, beta) for it."""
-        found = self.calibrated(cost)
+        calibration = self.calibrate_share(cost)
         self.budget.spend(name, cost)
-        return found
+        return calibration
 
-    def calibrated(self, cost: Fraction) -> tuple[float, float]:
+    def calibrate_share(self, cost: Fraction) -> tuple[float, float]:
         """What (alpha, beta) a share of the budget allows."""
-        if cost not in self._found:
-            self._found[cost] = self._calibrated(cost)
-        return self._found[cost]
+        if cost not in self._calibrations:
+            self._calibrations[cost] = self._compute_calibration(cost)
+        return self._calibrations[cost]
 
-    def _calibrated(self, cost: Fraction) -> tuple[float, float]:
+    def _compute_calibration(self, cost: Fraction) -> tuple[float, float]:
         if self.budget.concentrated:  # rho = epsilon^2 / 2
-            return self.law.calibrate(min(math.sqrt(2 * float(cost)) * (1 - 1e-12), LARGEST))
-        below = min(float(cost) * (1 - 1e-12), LARGEST)
-        delta = 0.0 if self.law.promise == "pure" else self.budget.delta_of(cost)
-        return self.law.calibrate(below, delta)
+            return self.law.calibrate(
+                min(math.sqrt(2 * float(cost)) * (1 - 1e-12), MAX_CALIBRATED_EPSILON)
+            )
+        usable_epsilon = min(float(cost) * (1 - 1e-12), MAX_CALIBRATED_EPSILON)
+        delta_share = 0.0 if self.law.promise == "pure" else self.budget.compute_delta_share(cost)
+        return self.law.calibrate(usable_epsilon, delta_share)
 
 
-Pair = Callable[[Integers, int, tuple[float, float], float], tuple[Spread, Spread]]
+StatisticPair = Callable[
+    [Integers, int, tuple[float, float], float], tuple[SmoothStatistic, SmoothStatistic]
+]
 """From sorted grid indices, their levels, two betas and a noisy count to what is released."""
 
 
-def smooth(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
+def release_smooth(
+    source: Source, budget: Budget, settings: CentralSettings, random: Random
+) -> Statistics:
     """Release means and variances with noise scaled to their smooth sensitivity."""
-    return _run(source, Spender(settings.noise, budget), settings, random, PAIRS["smooth"])
+    return _release_statistics(
+        source,
+        SmoothNoiseBudget(settings.noise, budget),
+        settings,
+        random,
+        STATISTIC_PAIRS["smooth"],
+    )
 
 
-def trimmed(source: Source, budget: Budget, settings: Settings, random: Random) -> Statistics:
+def release_trimmed(
+    source: Source, budget: Budget, settings: CentralSettings, random: Random
+) -> Statistics:
     """Release trimmed means of values and squares."""
-    return _run(source, Spender(settings.noise, budget), settings, random, PAIRS["trimmed"])
+    return _release_statistics(
+        source,
+        SmoothNoiseBudget(settings.noise, budget),
+        settings,
+        random,
+        STATISTIC_PAIRS["trimmed"],
+    )
 
 
-def _mean_and_variance(
+def _compute_mean_and_variance(
     k: Integers, levels: int, betas: tuple[float, float], count: float
-) -> tuple[Spread, Spread]:
-    from discreet.central.smooth_sensitivity import smooth_mean, smooth_variance
+) -> tuple[SmoothStatistic, SmoothStatistic]:
+    from discreet.central.smooth_sensitivity import (
+        bound_mean_sensitivity,
+        bound_variance_sensitivity,
+    )
 
     n = len(k)
     mean, variance = Fraction(levels, 2), Fraction(0)
     if n:
-        square = int(k @ k) if levels**2 * n < 1 << 62 else sum(int(one) ** 2 for one in k)
+        square_sum = (
+            int(k @ k) if levels**2 * n < 1 << 62 else sum(int(grid_index) ** 2 for grid_index in k)
+        )
         mean = Fraction(int(k.sum()), n)
-        variance = Fraction(square, n) - mean**2
+        variance = Fraction(square_sum, n) - mean**2
     return (
-        Spread(mean, smooth_mean(k, 0, levels, betas[0])),
-        Spread(variance, smooth_variance(k, 0, levels, betas[1])),
+        SmoothStatistic(mean, bound_mean_sensitivity(k, 0, levels, betas[0])),
+        SmoothStatistic(variance, bound_variance_sensitivity(k, 0, levels, betas[1])),
     )
 
 
-def trim_for(count: float, beta: float) -> int:
+def compute_trim(count: float, beta: float) -> int:
     """Number of values to trim at each end; it depends only on what is already private.
 
-    >>> trim_for(1000.0, 1.0), trim_for(1000.0, 0.01), trim_for(-3.0, 1.0)
+    >>> compute_trim(1000.0, 1.0), compute_trim(1000.0, 0.01), compute_trim(-3.0, 1.0)
     (7, 125, 0)
     """
     if count < 8:
@@ -141,73 +185,120 @@ def trim_for(count: float, beta: float) -> int:
     return min(math.ceil(math.log(count) / beta), math.floor(count / 8))
 
 
-def _trimmed_means(
+def _compute_trimmed_means(
     k: Integers, levels: int, betas: tuple[float, float], count: float
-) -> tuple[Spread, Spread]:
+) -> tuple[SmoothStatistic, SmoothStatistic]:
     """Trimmed means of k, and of m^2 with m = 2k - L."""
-    from discreet.central.smooth_sensitivity import smooth_trimmed_mean, trimmed_mean
+    from discreet.central.smooth_sensitivity import (
+        bound_trimmed_mean_sensitivity,
+        compute_trimmed_mean,
+    )
 
-    trims = [trim_for(count, beta) for beta in betas]
-    squares = np.sort((2 * k - levels) ** 2)
+    trim_counts = [compute_trim(count, beta) for beta in betas]
+    centred_squares = np.sort((2 * k - levels) ** 2)
     return (
-        Spread(
-            trimmed_mean(k, trims[0], 0, levels),
-            smooth_trimmed_mean(k, trims[0], 0, levels, betas[0]),
+        SmoothStatistic(
+            compute_trimmed_mean(k, trim_counts[0], 0, levels),
+            bound_trimmed_mean_sensitivity(k, trim_counts[0], 0, levels, betas[0]),
         ),
-        Spread(
-            trimmed_mean(squares, trims[1], 0, levels**2),
-            smooth_trimmed_mean(squares, trims[1], 0, levels**2, betas[1]),
+        SmoothStatistic(
+            compute_trimmed_mean(centred_squares, trim_counts[1], 0, levels**2),
+            bound_trimmed_mean_sensitivity(centred_squares, trim_counts[1], 0, levels**2, betas[1]),
         ),
     )
 
 
-PAIRS: dict[str, Pair] = {"smooth": _mean_and_variance, "trimmed": _trimmed_means}
+STATISTIC_PAIRS: dict[str, StatisticPair] = {
+    "smooth": _compute_mean_and_variance,
+    "trimmed": _compute_trimmed_means,
+}
 
 
-def scales(schema: Schema, budget: Budget, settings: Settings) -> dict[str, tuple[float, float]]:
+def compute_noise_parameters(
+    schema: Schema, budget: Budget, settings: CentralSettings
+) -> dict[str, tuple[float, float]]:
     """(alpha, beta) of every numeric feature; they do not depend on the data."""
-    spender = Spender(settings.noise, budget)
+    noise_budget = SmoothNoiseBudget(settings.noise, budget)
     return {
-        name: spender.calibrated(_share(schema, name, cost))
-        for name, cost in costs_of(schema, settings, spender.budget).items()
+        name: noise_budget.calibrate_share(_compute_statistic_cost(schema, name, feature_cost))
+        for name, feature_cost in split_feature_costs(schema, settings, noise_budget.budget).items()
         if name and isinstance(schema[name], Numeric)
     }
 
 
-def _share(schema: Schema, name: str, cost: Fraction) -> Fraction:
+def _compute_statistic_cost(schema: Schema, name: str, cost: Fraction) -> Fraction:
     """What each of a feature's releases costs: mean, variance and, if it is asked, presence."""
     return cost / 3 if schema[name].optional and schema.missing == "category" else cost / 2
 
 
-def _run(
-    source: Source, spender: Spender, settings: Settings, random: Random, pair: Pair
+def _release_statistics(
+    source: Source,
+    noise_budget: SmoothNoiseBudget,
+    settings: CentralSettings,
+    random: Random,
+    statistic_pair: StatisticPair,
 ) -> Statistics:
     """Release two numbers for each class and numeric feature, each with a smooth bound."""
-    parts = begin(source, spender.budget, settings, random, order=True)
-    released = {
-        feature.name: _released(parts, feature, spender, random, pair) for feature in parts.numeric
+    context = start_release(source, noise_budget.budget, settings, random, order=True)
+    released_moments = {
+        feature.name: _release_feature(context, feature, noise_budget, random, statistic_pair)
+        for feature in context.numeric_features
     }
-    return finish(parts, released, spender.budget, settings)
+    return build_statistics(context, released_moments, noise_budget.budget, settings)
 
 
-def _released(
-    parts: Parts, feature: Numeric, spender: Spender, random: Random, pair: Pair
+def _release_feature(
+    context: ReleaseContext,
+    feature: Numeric,
+    noise_budget: SmoothNoiseBudget,
+    random: Random,
+    statistic_pair: StatisticPair,
 ) -> Moments:
-    name, cost, grid = feature.name, parts.costs[feature.name], Grid.of(feature)
-    share = _share(parts.schema, name, cost)
-    category = feature.optional and parts.schema.missing == "category"
-    number = spender.budget.noise(f"presence of {name}", share) if category else None
-    counts, missing = present(parts, feature, number, random)
-    alpha_mean, beta_mean = spender.spend(f"mean of {name}", share)
-    alpha_variance, beta_variance = spender.spend(f"variance of {name}", share)
-    betas, order, law = (beta_mean, beta_variance), parts.exact.orders[name], spender.law
-    mean, second = np.zeros(len(counts)), np.zeros(len(counts))
-    for c, count in enumerate(counts):
-        one, two = pair(order.indices(c), grid.levels, betas, float(count))
-        mean[c] = law.release(one.value, one.bound / alpha_mean, random, FINE)
-        second[c] = law.release(two.value, two.bound / alpha_variance, random, FINE)
-    mean = np.clip(mean - grid.levels / 2, -grid.levels / 2, grid.levels / 2)
-    variance = second if pair is _mean_and_variance else second / 4 - mean**2
+    name, feature_cost, grid = (
+        feature.name,
+        context.feature_costs[feature.name],
+        Grid.from_feature(feature),
+    )
+    statistic_cost = _compute_statistic_cost(context.schema, name, feature_cost)
+    counts_missing = feature.optional and context.schema.missing == "category"
+    presence_noise = (
+        noise_budget.budget.spend_on_noise(f"presence of {name}", statistic_cost)
+        if counts_missing
+        else None
+    )
+    noisy_counts, noisy_missing = count_present(context, feature, presence_noise, random)
+    alpha_mean, beta_mean = noise_budget.spend(f"mean of {name}", statistic_cost)
+    alpha_variance, beta_variance = noise_budget.spend(f"variance of {name}", statistic_cost)
+    betas, order_statistics, noise_law = (
+        (beta_mean, beta_variance),
+        context.exact_statistics.order_statistics[name],
+        noise_budget.law,
+    )
+    noisy_mean, second_moment = np.zeros(len(noisy_counts)), np.zeros(len(noisy_counts))
+    for c, noisy_count in enumerate(noisy_counts):
+        first_statistic, second_statistic = statistic_pair(
+            order_statistics.indices(c), grid.levels, betas, float(noisy_count)
+        )
+        noisy_mean[c] = noise_law.release(
+            first_statistic.value,
+            first_statistic.sensitivity_bound / alpha_mean,
+            random,
+            OUTPUT_STEP,
+        )
+        second_moment[c] = noise_law.release(
+            second_statistic.value,
+            second_statistic.sensitivity_bound / alpha_variance,
+            random,
+            OUTPUT_STEP,
+        )
+    noisy_mean = np.clip(noisy_mean - grid.levels / 2, -grid.levels / 2, grid.levels / 2)
+    noisy_variance = (
+        second_moment
+        if statistic_pair is _compute_mean_and_variance
+        else second_moment / 4 - noisy_mean**2
+    )
     # what is public about the noise of a variance: S is at least about (R/2)^2 / n
-    noise = (grid.levels / 2) ** 2 / (np.maximum(counts, 1.0) * alpha_variance)
-    return described(feature, counts, missing, mean, variance, noise)
+    variance_noise = (grid.levels / 2) ** 2 / (np.maximum(noisy_counts, 1.0) * alpha_variance)
+    return make_moments(
+        feature, noisy_counts, noisy_missing, noisy_mean, noisy_variance, variance_noise
+    )

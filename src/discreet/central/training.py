@@ -11,26 +11,26 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
 
-from discreet.central.budget import Budget, Settings, weights_of
+from discreet.central.budget import Budget, CentralSettings, resolve_feature_weights
 from discreet.errors import PrivacyError, SchemaError
 from discreet.privacy import Account, Guarantee, require_paid
 from discreet.randomness import Random, SeededRandom
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
-from discreet.tables.source import Columns, Source
+from discreet.tables.source import InMemorySource, Source
 
 __all__ = [
-    "PUBLISHED",
+    "UNSOUND_METHODS",
     "Method",
-    "Request",
-    "check",
-    "promised",
-    "rehearse",
+    "TrainingRequest",
+    "dry_run",
+    "plan_guarantee",
     "train",
     "train_and_charge",
+    "validate_request",
 ]
 
-PUBLISHED = {
+UNSOUND_METHODS = {
     "global-published": "as published, the noise is scaled by exact class sizes, which leak; what "
     "was asked for is not kept",
 }
@@ -39,98 +39,96 @@ PUBLISHED = {
 Method = Literal["histogram", "moments", "global", "global-published", "smooth", "trimmed"]
 
 
-class Request(TypedDict):
+class TrainingRequest(TypedDict):
     """Privacy parameters and settings of a training."""
 
     epsilon: float
     delta: float
     method: Method
-    settings: Settings
+    settings: CentralSettings
 
 
-SMOOTH = ("smooth", "trimmed")
-SMALLEST_SPAN = (
-    1e-60  # of public bounds, in units of the feature: its fourth power is a normal float
-)
-LARGEST_SPAN = 1e60  # likewise
-FINEST_CUTS = 1 << 10  # parts into which bounds must be divisible: the most bins that may be asked
-_HOME = {
-    "histogram": ("histogram", "histogram"),
-    "moments": ("moments", "moments"),
-    "global": ("moments", "sound"),
-    "global-published": ("moments", "published"),
-    "smooth": ("smooth", "smooth"),
-    "trimmed": ("smooth", "trimmed"),
+SMOOTH_METHODS = ("smooth", "trimmed")
+MIN_SPAN = 1e-60  # of public bounds, in units of the feature: its fourth power is a normal float
+MAX_SPAN = 1e60  # likewise
+MAX_DIVISIONS = 1 << 10  # parts into which bounds must be divisible: most bins that may be asked
+_METHOD_FUNCTIONS = {
+    "histogram": ("histogram", "release_histogram"),
+    "moments": ("moments", "release_moments"),
+    "global": ("moments", "release_global"),
+    "global-published": ("moments", "release_global_published"),
+    "smooth": ("smooth", "release_smooth"),
+    "trimmed": ("smooth", "release_trimmed"),
 }
 
 
-def _laplace_is_less(budget: Budget, schema: Schema) -> bool:
+def _is_laplace_noise_smaller(budget: Budget, schema: Schema) -> bool:
     """Whether noise without delta is less than with it: so for few features and large epsilon.
 
     Of d shares, Laplace noise has the variance 2 d^2 / epsilon^2 and Gaussian noise d / (2 rho).
     """
-    return 4 * len(schema.features) * budget.whole < Fraction(budget.epsilon) ** 2
+    return 4 * len(schema.features) * budget.total < Fraction(budget.epsilon) ** 2
 
 
 def _check_bounds(feature: Numeric) -> None:
     """Refuse bounds that are missing, or between which floats cannot be cut or squared."""
-    if not feature.bounded:
+    if not feature.is_bounded:
         raise SchemaError(
             f"{feature.name} has no public bounds, and how far one person can move it is "
             "unknown; give it the lower and upper bounds that you know"
         )
-    span = feature.upper - feature.lower
-    finest = FINEST_CUTS * math.ulp(max(abs(feature.lower), abs(feature.upper)))
-    if not max(SMALLEST_SPAN, finest) <= span <= LARGEST_SPAN:
-        far = "close together" if span < 1 else "far apart"
+    bound_width = feature.upper - feature.lower
+    finest_width = MAX_DIVISIONS * math.ulp(max(abs(feature.lower), abs(feature.upper)))
+    if not max(MIN_SPAN, finest_width) <= bound_width <= MAX_SPAN:
+        distance_text = "close together" if bound_width < 1 else "far apart"
         raise SchemaError(
             f"{feature.name}: the public bounds [{feature.lower!r}, {feature.upper!r}] are too "
-            f"{far} to calculate with; state the feature and its bounds in another unit"
+            f"{distance_text} to calculate with; state the feature and its bounds in another unit"
         )
 
 
-def check(
-    schema: Schema, *, epsilon: float, delta: float, method: Method, settings: Settings
+def validate_request(
+    schema: Schema, *, epsilon: float, delta: float, method: Method, settings: CentralSettings
 ) -> Budget | None:
     """Refuse an invalid request before a row is read or a ledger is charged.
 
     Gives the budget, or None where nothing is promised. It depends on nothing but public choices.
     """
-    if method not in _HOME:
+    if method not in _METHOD_FUNCTIONS:
         raise PrivacyError(f"method={method!r}; write one of {', '.join(get_args(Method))}")
     for feature in schema.features:
         if isinstance(feature, Numeric):
             _check_bounds(feature)
-    weights_of(schema, settings.allocation, 1, 1)
+    resolve_feature_weights(schema, settings.allocation, 1, 1)
     if isinstance(epsilon, (int, float)) and math.isinf(epsilon) and epsilon > 0:
         return None
     budget = Budget(epsilon, delta)
-    if method in SMOOTH:
-        import_module("discreet.central.smooth").scales(schema, budget, settings)
-    elif budget.concentrated and _laplace_is_less(budget, schema):
+    if method in SMOOTH_METHODS:
+        import_module("discreet.central.smooth").compute_noise_parameters(schema, budget, settings)
+    elif budget.concentrated and _is_laplace_noise_smaller(budget, schema):
         return Budget(epsilon)
     return budget
 
 
-def rehearse(
-    schema: Schema, *, epsilon: float, delta: float, method: Method, settings: Settings
+def dry_run(
+    schema: Schema, *, epsilon: float, delta: float, method: Method, settings: CentralSettings
 ) -> None:
     """Train on an empty table and discard the result, to find errors before anything is charged.
 
     Noise scales follow from public choices, so an empty table meets the same limits as any other.
     """
-    nobody = {name: np.empty(0, dtype=object) for name in schema.names}
-    source = Columns(schema, nobody, np.empty(0, dtype=np.int32))
-    asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}
-    train(source, **asked, settings=settings, random=SeededRandom(0))
+    empty_columns = {name: np.empty(0, dtype=object) for name in schema.names}
+    empty_source = InMemorySource(schema, empty_columns, np.empty(0, dtype=np.int32))
+    public_options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}
+    train(empty_source, **public_options, settings=settings, random=SeededRandom(0))
 
 
-def promised(schema: Schema, budget: Budget | None, method: Method) -> Guarantee:
+def plan_guarantee(schema: Schema, budget: Budget | None, method: Method) -> Guarantee:
     """The guarantee of a training with this budget, from :func:`validate_request`."""
-    promise = Guarantee.nothing()
+    guarantee = Guarantee.make_unprotected()
     if budget is not None:
-        promise = Guarantee(budget.epsilon, budget.delta)
-    return promise.under(schema=schema, published=PUBLISHED.get(method, ""))
+        guarantee = Guarantee(budget.epsilon, budget.delta)
+    return guarantee.void_if(schema=schema, published_reason=UNSOUND_METHODS.get(method, ""))
 
 
 def train_and_charge(
@@ -139,7 +137,7 @@ def train_and_charge(
     *,
     has_ledger: bool,
     random: Random,
-    **asked: Unpack[Request],
+    **request: Unpack[TrainingRequest],
 ) -> Statistics:
     """Validate, charge, train, and refuse to release more than was charged.
 
@@ -153,17 +151,17 @@ def train_and_charge(
         Whether ``charge`` pays from a ledger: then every limit of the noise and every value of the
         table is checked beforehand, so that nothing is paid for a training that would be refused.
     random : Random
-    **asked
+    **request
         The ``epsilon``, ``delta``, ``method`` and ``settings`` of :func:`train`.
     """
-    budget = check(source.schema, **asked)
+    budget = validate_request(source.schema, **request)
     if has_ledger:
-        rehearse(source.schema, **asked)
-        source.count()
-    planned = promised(source.schema, budget, asked["method"])
-    account = None if charge is None else charge(planned)
-    released = train(source, **asked, random=random)
-    require_paid(released.guarantee, planned, f"training by {asked['method']}")
+        dry_run(source.schema, **request)
+        source.count_statistics()
+    planned_guarantee = plan_guarantee(source.schema, budget, request["method"])
+    account = None if charge is None else charge(planned_guarantee)
+    released = train(source, **request, random=random)
+    require_paid(released.guarantee, planned_guarantee, f"training by {request['method']}")
     return replace(released, guarantee=replace(released.guarantee, account=account))
 
 
@@ -173,7 +171,7 @@ def train(
     epsilon: float,
     delta: float = 0.0,
     method: Method = "histogram",
-    settings: Settings,
+    settings: CentralSettings,
     random: Random,
 ) -> Statistics:
     """Release statistics under a promise of epsilon and delta; `estimate` makes the model.
@@ -185,24 +183,26 @@ def train(
         ``math.inf`` for the exact binned classifier, which promises nothing.
     delta : float, default 0
     method : {"histogram", "moments", "global", "global-published", "smooth", "trimmed"}
-    settings : Settings
+    settings : CentralSettings
     random : Random
     """
-    budget = check(source.schema, epsilon=epsilon, delta=delta, method=method, settings=settings)
-    if budget is None:
-        home = "histogram" if method == "histogram" else "parametric"
-        limit: Callable[[Source, Settings], Statistics] = import_module(
-            f"discreet.central.{home}"
-        ).exact
-        return limit(source, settings)
-    module, name = _HOME[method]
-    run: Callable[[Source, Budget, Settings, Random], Statistics] = getattr(
-        import_module(f"discreet.central.{module}"), name
+    budget = validate_request(
+        source.schema, epsilon=epsilon, delta=delta, method=method, settings=settings
     )
-    released = run(source, budget, settings, random)
-    promise = released.guarantee.under(
+    if budget is None:
+        exact_module = "histogram" if method == "histogram" else "parametric"
+        compute_exact: Callable[[Source, CentralSettings], Statistics] = import_module(
+            f"discreet.central.{exact_module}"
+        ).compute_exact_statistics
+        return compute_exact(source, settings)
+    method_module, function_name = _METHOD_FUNCTIONS[method]
+    release_method: Callable[[Source, Budget, CentralSettings, Random], Statistics] = getattr(
+        import_module(f"discreet.central.{method_module}"), function_name
+    )
+    released = release_method(source, budget, settings, random)
+    guarantee = released.guarantee.void_if(
         schema=source.schema,
         simulated=random.simulated,
-        published=PUBLISHED.get(method, ""),
+        published_reason=UNSOUND_METHODS.get(method, ""),
     )
-    return replace(released, guarantee=promise)
+    return replace(released, guarantee=guarantee)

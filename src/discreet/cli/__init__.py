@@ -27,7 +27,7 @@ from discreet.errors import DiscreetError
 
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for plugins takes 40 ms
 
-__all__ = ["Commands", "main"]
+__all__ = ["CommandGroup", "main"]
 
 COMMANDS = {
     "demo": ("demo", "The same classifier under every trust model, with a report."),
@@ -55,45 +55,54 @@ COMMANDS = {
 """Name to module and one line of help, in the order in which a newcomer meets them."""
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """Commands whose outputs are compared with their inputs before they begin.
 
     See :mod:`discreet.cli.files`.
 
     Parameters
     ----------
-    steps : mapping of name to (module, line of help), optional
+    commands_by_name : mapping of name to (module, line of help), optional
         Commands in the order in which they are listed, each in a module of :mod:`discreet.cli`
         that is imported when it is run.
     """
 
     def __init__(
-        self, *args: Any, steps: Mapping[str, tuple[str, str]] | None = None, **options: Any
+        self,
+        *args: Any,
+        commands_by_name: Mapping[str, tuple[str, str]] | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(*args, **options)
-        self.steps = steps or {}
+        self.commands_by_name = commands_by_name or {}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command that compares its outputs with its inputs before it runs."""
         command = super().get_command(ctx, cmd_name)
-        if cmd_name in self.steps:
-            command = getattr(import_module(f"discreet.cli.{self.steps[cmd_name][0]}"), cmd_name)
+        if cmd_name in self.commands_by_name:
+            module_name, _ = self.commands_by_name[cmd_name]
+            command = getattr(import_module(f"discreet.cli.{module_name}"), cmd_name)
         if command is None or isinstance(command, click.Group) or command.callback is None:
             return command
-        checked, callback = copy(command), command.callback
-        checked.params = [*command.params, quiet_option]
-        if any(isinstance(p.type, Output) and p.type is not NEW_FOLDER for p in command.params):
-            checked.params.insert(-1, force_option)
+        checked_command, callback = copy(command), command.callback
+        checked_command.params = [*command.params, quiet_option]
+        if any(
+            isinstance(command_param.type, Output) and command_param.type is not NEW_FOLDER
+            for command_param in command.params
+        ):
+            checked_command.params.insert(-1, force_option)
         if ctx.resilient_parsing:  # shell completion: untyped parameters complete as files
-            checked.params = [_completing(param) for param in checked.params]
+            checked_command.params = [
+                _with_path_completion(param) for param in checked_command.params
+            ]
 
         @wraps(callback)
-        def run(*args: Any, **options: Any) -> Any:
+        def run_checked(*args: Any, **options: Any) -> Any:
             check_outputs(click.get_current_context())
             return callback(*args, **options)
 
-        checked.callback = run
-        return checked
+        checked_command.callback = run_checked
+        return checked_command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -102,30 +111,31 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            meant = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
-            if meant and "Did you mean" not in error.message:
-                vars(error)["message"] += f" Did you mean {meant[0]}?"
+            close_matches = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            if close_matches and "Did you mean" not in error.message:
+                vars(error)["message"] += f" Did you mean {close_matches[0]}?"
             raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the commands."""
-        return [*self.steps] or super().list_commands(ctx)
+        return [*self.commands_by_name] or super().list_commands(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with their lines of help."""
-        if not self.steps:
+        if not self.commands_by_name:
             super().format_commands(ctx, formatter)
             return
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in self.steps.items()])
+            help_by_name = {name: line for name, (_, line) in self.commands_by_name.items()}
+            formatter.write_dl(list(help_by_name.items()))
 
 
-def _completing(param: click.Parameter) -> click.Parameter:
+def _with_path_completion(param: click.Parameter) -> click.Parameter:
     if param.type is not click.STRING:
         return param
-    made = copy(param)
-    made.type = click.Path()
-    return made
+    path_param = copy(param)
+    path_param.type = click.Path()
+    return path_param
 
 
 class Refusal(click.ClickException):
@@ -139,7 +149,7 @@ class Refusal(click.ClickException):
         click.echo(f"discreet: {sentence}", err=True, file=file)
 
 
-PLAIN = (
+CLICK_MESSAGE_REWRITES = (
     (r" is not a valid float(?: range)?\.?$", " is not a number."),
     (r" is not a valid integer(?: range)?\.?$", " is not a whole number."),
     (r" is not in the range (\S+)<=x<=(\S+?)\.?$", r" must be from \1 to \2."),
@@ -150,14 +160,14 @@ PLAIN = (
 
 
 @contextmanager
-def _sentences() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """Convert DiscreetError and OSError into one sentence."""
     try:
         yield
         sys.stdout.flush()  # a full disk must fail here, not when the interpreter exits
     except click.UsageError as error:
-        for found, plain in PLAIN:
-            vars(error)["message"] = re.sub(found, plain, error.message)
+        for pattern, plain_text in CLICK_MESSAGE_REWRITES:
+            vars(error)["message"] = re.sub(pattern, plain_text, error.message)
         raise
     except DiscreetError as error:
         raise Refusal(str(error)) from None
@@ -166,30 +176,30 @@ def _sentences() -> Iterator[None]:
     except OSError as error:
         if error.filename is not None:
             raise Refusal(f"{error.filename}: {error.strerror}") from None
-        _abandon_output()
+        _discard_output()
         raise Refusal(f"standard output cannot be written: {error.strerror}") from None
 
 
-def _abandon_output() -> None:
+def _discard_output() -> None:
     """Discard buffered output; otherwise Python retries the flush at exit and prints an error."""
     with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        null_device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_device, sys.stdout.fileno())
+        os.close(null_device)
 
 
-class Program(Commands):
+class Program(CommandGroup):
     """The group of all commands; converts errors into sentences."""
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
         """Parse the arguments; ``--help`` is printed here."""
-        with _sentences():
+        with _convert_errors():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; errors become a sentence, Ctrl-C becomes exit code 130."""
         try:
-            with _sentences():
+            with _convert_errors():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(130)
@@ -205,7 +215,7 @@ class Program(Commands):
 
 @click.command(
     cls=Program,
-    steps=COMMANDS,
+    commands_by_name=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start with: discreet demo",
 )

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.budget import read_promising
-from discreet.cli.output import console, example, json_option, note, print_json, progress
-from discreet.errors import DiscreetError, FormatError, SchemaError, about
+from discreet.cli.budget import read_guaranteed_document
+from discreet.cli.output import (
+    format_example,
+    json_option,
+    make_console,
+    print_json,
+    print_note,
+    show_progress,
+)
+from discreet.errors import DiscreetError, FormatError, SchemaError, error_context
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +33,7 @@ MAX_SOUND_PAIRS = 8
 
 
 @dataclass(frozen=True)
-class Stated:
+class SubjectOptions:
     """Options that describe the subject; None where not given."""
 
     epsilon: float | None
@@ -35,15 +42,15 @@ class Stated:
     schema: str | None
     method: str | None
 
-    def only(self, what: str, *allowed: str) -> None:
+    def refuse_others(self, subject_text: str, *allowed: str) -> None:
         """Refuse options that the subject does not take, rather than ignore them."""
-        for name, value in vars(self).items():
-            if value is not None and name not in allowed:
-                raise click.UsageError(f"--{name} does not go with {what}.")
+        for option_name, option_value in vars(self).items():
+            if option_value is not None and option_name not in allowed:
+                raise click.UsageError(f"--{option_name} does not go with {subject_text}.")
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet audit plan.json",
         "discreet audit questionnaire.yaml --json",
         "discreet audit ss --epsilon 1 --size 5",
@@ -103,118 +110,142 @@ def audit(
     if nothing was checked.
     """
     from discreet.audit import Effort
-    from discreet.audit import audit as run
+    from discreet.audit import audit as run_audit
 
-    asked = Effort(**effort)
-    found_subject = _subject(subject, Stated(epsilon, delta, size, schema, method))
-    with progress("Auditing", "outputs", as_json) as advance:
-        found = run(found_subject, asked, advance)
+    audit_effort = Effort(**effort)
+    audited_subject = _make_subject(subject, SubjectOptions(epsilon, delta, size, schema, method))
+    with show_progress("Auditing", "outputs", as_json) as report_progress:
+        audit_result = run_audit(audited_subject, audit_effort, report_progress)
     if as_json:
-        print_json(found.to_body())
+        print_json(audit_result.to_body())
     else:
-        note(f"{found.subject}")
-        shown, omitted = _abridge(found.verdicts)
-        for one in shown:
-            console().print(f"{one.check}: {one.sentence}")
-            if one.note and one.way == "exact":
-                console().print(f"  ({one.note})")
-        if omitted:
-            console().print(f"and {omitted} more pairs with no larger bound; --json prints all")
-    if found.broken:
+        print_note(f"{audit_result.subject}")
+        shown_verdicts, omitted_count = _filter_verdicts(audit_result.verdicts)
+        for verdict in shown_verdicts:
+            make_console().print(f"{verdict.check}: {verdict.sentence}")
+            if verdict.note and verdict.way == "exact":
+                make_console().print(f"  ({verdict.note})")
+        if omitted_count:
+            make_console().print(
+                f"and {omitted_count} more pairs with no larger bound; --json prints all"
+            )
+    if audit_result.broken:
         click.get_current_context().exit(1)
-    if not found.done:
+    if not audit_result.is_done:
         click.get_current_context().exit(2)
 
 
-def _abridge(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], int]:
+def _filter_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], int]:
     """Select the verdicts to print (of many sound pairs, the worst) and count the others."""
-    sound = [one for one in verdicts if one.way == "statistical" and not one.broken]
-    if len(sound) <= MAX_SOUND_PAIRS:
+    sound_verdicts = [
+        verdict for verdict in verdicts if verdict.way == "statistical" and not verdict.broken
+    ]
+    if len(sound_verdicts) <= MAX_SOUND_PAIRS:
         return list(verdicts), 0
-    worst = max(sound, key=lambda one: one.found)
-    shown = [one for one in verdicts if one not in sound] + [worst]
-    return shown, len(sound) - 1
+    worst_verdict = max(sound_verdicts, key=lambda verdict: verdict.found)
+    shown_verdicts = [verdict for verdict in verdicts if verdict not in sound_verdicts] + [
+        worst_verdict
+    ]
+    return shown_verdicts, len(sound_verdicts) - 1
 
 
-def _subject(name: str, stated: Stated) -> Subject:
-    from discreet.audit import of_classifier, of_mechanism
+def _make_subject(name: str, stated_options: SubjectOptions) -> Subject:
+    from discreet.audit import make_classifier_subject, make_mechanism_subject
     from discreet.schema import Schema
 
     if name.endswith(".py"):
         raise SchemaError(f"{name}: which name in it? write {name}:NAME")
     if os.path.exists(name):
-        stated.only("a file, which states its own promise")
-        return _of_file(name)
+        stated_options.refuse_others("a file, which states its own promise")
+        return _read_subject(name)
     if ":" in name:
-        stated.only("a subject that states its own promise")
-        return _foreign(name)
-    if stated.epsilon is None:
-        what = "there is no such file" if "." in name or "/" in name else "give its --epsilon"
-        raise SchemaError(f"{name}: {what}")
+        stated_options.refuse_others("a subject that states its own promise")
+        return _import_subject(name)
+    if stated_options.epsilon is None:
+        missing_reason = (
+            "there is no such file" if "." in name or "/" in name else "give its --epsilon"
+        )
+        raise SchemaError(f"{name}: {missing_reason}")
     if name == "central":
         from discreet.estimators.central import CentralNB
 
-        if stated.schema is None:
+        if stated_options.schema is None:
             raise click.UsageError("central needs --schema, the public description of a table.")
-        stated.only("central", "epsilon", "delta", "schema", "method")
-        options: dict[str, Any] = {"method": stated.method or "histogram"}
-        options |= {"schema": Schema.read(stated.schema), "delta": stated.delta or 0.0}
-        return of_classifier(CentralNB(stated.epsilon, **options))
-    gaussian = name == "discrete-gaussian"
-    stated.only("this mechanism", "epsilon", "size", *(["delta"] if gaussian else []))
-    more = {"delta": stated.delta or 1e-6} if gaussian else {}
-    return of_mechanism(name, stated.epsilon, 4 if stated.size is None else stated.size, **more)
+        stated_options.refuse_others("central", "epsilon", "delta", "schema", "method")
+        classifier_options: dict[str, Any] = {"method": stated_options.method or "histogram"}
+        classifier_options |= {
+            "schema": Schema.read(stated_options.schema),
+            "delta": stated_options.delta or 0.0,
+        }
+        return make_classifier_subject(CentralNB(stated_options.epsilon, **classifier_options))
+    is_gaussian = name == "discrete-gaussian"
+    stated_options.refuse_others(
+        "this mechanism", "epsilon", "size", *(["delta"] if is_gaussian else [])
+    )
+    mechanism_options = {"delta": stated_options.delta or 1e-6} if is_gaussian else {}
+    return make_mechanism_subject(
+        name,
+        stated_options.epsilon,
+        4 if stated_options.size is None else stated_options.size,
+        **mechanism_options,
+    )
 
 
-def _of_file(path: str) -> Subject:
-    from discreet.audit import of_collection, of_manifest
+def _read_subject(path: str) -> Subject:
+    from discreet.audit import make_collection_subject, make_manifest_subject
 
-    found = read_promising(path)
-    with about(path):
-        if hasattr(found, "questions"):
-            return of_collection(found)
-        if hasattr(found, "providers"):
-            return of_manifest(found)
+    document = read_guaranteed_document(path)
+    with error_context(path):
+        if hasattr(document, "questions"):
+            return make_collection_subject(document)
+        if hasattr(document, "providers"):
+            return make_manifest_subject(document)
         raise FormatError(
             "a model is one draw and cannot be audited; audit how it was made: "
             "discreet audit central --schema FILE --epsilon NUMBER"
         )
 
 
-def _foreign(name: str) -> Subject:
+def _import_subject(name: str) -> Subject:
     """Import a subject from a file or module of the user."""
     from importlib import import_module
 
     from discreet.audit import Subject
 
-    place, _, member = name.rpartition(":")
-    if place.endswith(".py"):
-        if not os.path.exists(place):
-            raise FormatError(f"{place}: there is no such file")
-        sys.path.insert(0, os.path.dirname(os.path.abspath(place)))
-        place = os.path.basename(place).removesuffix(".py")
+    module_name, _, member_name = name.rpartition(":")
+    if module_name.endswith(".py"):
+        if not os.path.exists(module_name):
+            raise FormatError(f"{module_name}: there is no such file")
+        sys.path.insert(0, os.path.dirname(os.path.abspath(module_name)))
+        module_name = os.path.basename(module_name).removesuffix(".py")
     try:  # an error in their code must not exit with the code of a violated guarantee
-        module = import_module(place)
-        if not hasattr(module, member):
-            raise SchemaError(f"{name}: {place} has no {member!r}; write a name that it defines")
-        made: Any = getattr(module, member)
-        if callable(made) and not isinstance(made, Subject) and _needs_nothing(made):
-            made = made()
+        module = import_module(module_name)
+        if not hasattr(module, member_name):
+            raise SchemaError(
+                f"{name}: {module_name} has no {member_name!r}; write a name that it defines"
+            )
+        candidate: Any = getattr(module, member_name)
+        if (
+            callable(candidate)
+            and not isinstance(candidate, Subject)
+            and _can_call_without_arguments(candidate)
+        ):
+            candidate = candidate()
     except (DiscreetError, KeyboardInterrupt):
         raise
     except BaseException as error:
         raise SchemaError(
-            f"{name}: {type(error).__name__}: {error}; run {place} by itself first"
+            f"{name}: {type(error).__name__}: {error}; run {module_name} by itself first"
         ) from None
-    if not isinstance(made, Subject):
+    if not isinstance(candidate, Subject):
         raise SchemaError(
             f"{name} is not a discreet.audit.Subject, nor a function that makes one; see "
             "of_function and of_classifier in discreet.audit"
         )
-    return made
+    return candidate
 
 
-def _needs_nothing(function: Any) -> bool:
+def _can_call_without_arguments(function: Any) -> bool:
     """Return whether a function can be called without arguments."""
     try:
         signature(function).bind()

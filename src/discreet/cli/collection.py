@@ -14,9 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, replacing
-from discreet.cli.output import console, example, json_option, note, print_json, progress
-from discreet.errors import FormatError, PrivacyError, about
+from discreet.cli.files import OUTPUT, open_replacement
+from discreet.cli.output import (
+    format_example,
+    json_option,
+    make_console,
+    print_json,
+    print_note,
+    show_progress,
+)
+from discreet.errors import FormatError, PrivacyError, error_context
 
 if TYPE_CHECKING:
     from discreet.collection.tally import Tally
@@ -24,31 +31,31 @@ if TYPE_CHECKING:
 __all__ = [
     "PLAN",
     "QUESTIONNAIRE",
-    "Wording",
-    "answering",
-    "json_object",
-    "promise_body",
+    "CollectionWording",
+    "make_answer_command",
+    "make_guarantee_body",
+    "make_simulate_command",
     "read_collection",
+    "read_record",
     "read_tally",
-    "simulating",
 ]
 
 
 @dataclass(frozen=True)
-class Wording:
+class CollectionWording:
     """Names of one kind of collection on the command line: nouns, commands and files."""
 
     kind: str
-    group: str
+    command_group: str
     noun: str
-    answer: str
-    simulate: str
-    formats: tuple[str, ...]
-    file: str
+    answer_command: str
+    simulate_command: str
+    file_suffixes: tuple[str, ...]
+    document_file: str
 
-    def counted(self, number: int) -> str:
+    def format_count(self, count: int) -> str:
         """Format a number of reports or sheets."""
-        return f"{number:,} {self.noun}{'s' * (number != 1)}"
+        return f"{count:,} {self.noun}{'s' * (count != 1)}"
 
     @property
     def metavar(self) -> str:
@@ -56,8 +63,8 @@ class Wording:
         return self.kind.upper()
 
 
-PLAN = Wording("plan", "local", "report", "report", "perturb", (".parquet",), "plan.json")
-QUESTIONNAIRE = Wording(
+PLAN = CollectionWording("plan", "local", "report", "report", "perturb", (".parquet",), "plan.json")
+QUESTIONNAIRE = CollectionWording(
     "questionnaire",
     "survey",
     "sheet",
@@ -68,15 +75,15 @@ QUESTIONNAIRE = Wording(
 )
 
 
-def promise_body(guarantee: Any) -> dict[str, Any]:
+def make_guarantee_body(guarantee: Any) -> dict[str, Any]:
     """Make the JSON values of a guarantee, with its text."""
     return {**guarantee.to_body(), "text": str(guarantee)}
 
 
-def read_collection(kind: Wording, path: str) -> Any:
+def read_collection(wording: CollectionWording, path: str) -> Any:
     """Read a plan or questionnaire file."""
-    with about(path):
-        if kind is PLAN:
+    with error_context(path):
+        if wording is PLAN:
             from discreet.local.plan import Plan
 
             return Plan.read(path)
@@ -85,21 +92,21 @@ def read_collection(kind: Wording, path: str) -> Any:
         return Questionnaire.read(path)
 
 
-def read_tally(kind: Wording, path: str) -> Tally[Any]:
+def read_tally(wording: CollectionWording, path: str) -> Tally[Any]:
     """Read the tally of one kind of collection."""
     from discreet.collection.tally import Tally
 
-    with about(path):
+    with error_context(path):
         tally = Tally.read(path)
-        if tally.collection.kind != kind.kind:
+        if tally.collection.kind != wording.kind:
             raise FormatError(
-                f"this is the tally of a {tally.collection.kind}, not of a {kind.kind}; use the "
-                f"commands of discreet {'survey' if kind is PLAN else 'local'}"
+                f"this is the tally of a {tally.collection.kind}, not of a {wording.kind}; use the "
+                f"commands of discreet {'survey' if wording is PLAN else 'local'}"
             )
         return tally
 
 
-def json_object(path: str) -> dict[str, Any]:
+def read_record(path: str) -> dict[str, Any]:
     """Read the record of one person; errors do not quote its content."""
     from discreet.documents import RepeatedKeyError, parse_json
 
@@ -110,25 +117,33 @@ def json_object(path: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: cannot be read as text: {type(error).__name__}") from None
     try:
-        found = parse_json(text)
+        record = parse_json(text)
     except RepeatedKeyError:
         raise FormatError(f"{path}: this record has a key twice; remove one of them") from None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        record = None
+    if not isinstance(record, dict):
         raise FormatError(f'{path}: a record is one JSON object: {{"feature": value, …}}')
-    return found
+    return record
 
 
-def answering(kind: Wording) -> click.Command:
+def make_answer_command(wording: CollectionWording) -> click.Command:
     """Make ``local report`` or ``survey answer``, which run on one person's device."""
-    line = f"discreet {kind.group} {kind.answer} {kind.file} me.json --store kept"
+    command_line = (
+        f"discreet {wording.command_group} {wording.answer_command} {wording.document_file} "
+        "me.json --store kept"
+    )
 
-    @click.command(kind.answer, epilog=example(f"{line} > {kind.noun}.json", f"{line} --allow 3"))
-    @click.argument("path", metavar=kind.metavar)
+    @click.command(
+        wording.answer_command,
+        epilog=format_example(f"{command_line} > {wording.noun}.json", f"{command_line} --allow 3"),
+    )
+    @click.argument("path", metavar=wording.metavar)
     @click.argument("record")
     @click.option(
-        "--store", required=True, help=f"The folder of this person; the {kind.noun} is kept there."
+        "--store",
+        required=True,
+        help=f"The folder of this person; the {wording.noun} is kept there.",
     )
     @click.option(
         "--allow",
@@ -154,28 +169,34 @@ def answering(kind: Wording) -> click.Command:
     ) -> None:
         from discreet.collection.respondent import FolderStore, Respondent
 
-        kept = FolderStore(store)
-        collection = read_collection(kind, path)
-        person = Respondent(collection, kept, unprotected=unprotected, **chosen)
-        own = None if personal is None else json_object(personal)
-        given = json_object(record)
+        folder_store = FolderStore(store)
+        collection = read_collection(wording, path)
+        respondent = Respondent(collection, folder_store, unprotected=unprotected, **chosen)
+        personal_answers = None if personal is None else read_record(personal)
+        true_answers = read_record(record)
         if allow is not None:
-            kept.allow(allow)
-        made = person.report(given, own, again=again)
+            folder_store.set_allowance(allow)
+        report = respondent.report(true_answers, personal_answers, again=again)
         if as_json:
-            print_json({kind.noun: made.to_body(), "guarantee": promise_body(person.guarantee)})
+            print_json(
+                {
+                    wording.noun: report.to_body(),
+                    "guarantee": make_guarantee_body(respondent.guarantee),
+                }
+            )
         else:
-            click.echo(made.to_json(), nl=False)
+            click.echo(report.to_json(), nl=False)
 
     command.help = cleandoc(f"""
-    Print the one randomized {kind.noun} of the person whose RECORD this is.
+    Print the one randomized {wording.noun} of the person whose RECORD this is.
 
-    RECORD is a JSON object, or - for standard input. The {kind.noun} is drawn once and kept in the
-    folder before it is printed. Running the command again prints the same {kind.noun}, whatever
-    the record says then: a second draw would give away more than the {kind.metavar} promises. What
-    was answered from one folder is added up, and refused beyond what its owner allowed.
+    RECORD is a JSON object, or - for standard input. The {wording.noun} is drawn once and kept in
+    the folder before it is printed. Running the command again prints the same {wording.noun},
+    whatever the record says then: a second draw would give away more than the {wording.metavar}
+    promises. What was answered from one folder is added up, and refused beyond what its owner
+    allowed.
     """)
-    if kind is PLAN:
+    if wording is PLAN:
         command = click.option(
             "--group", type=click.IntRange(min=0), help="The question you were assigned."
         )(command)
@@ -190,62 +211,72 @@ def answering(kind: Wording) -> click.Command:
     )(command)
 
 
-def simulating(kind: Wording) -> click.Command:
+def make_simulate_command(wording: CollectionWording) -> click.Command:
     """Make ``local perturb`` or ``survey randomize``, which simulate many devices on raw data."""
-    line = f"discreet {kind.group} {kind.simulate} {kind.file} people.csv -o {kind.noun}s"
-    named = " or ".join(kind.formats)
+    command_line = (
+        f"discreet {wording.command_group} {wording.simulate_command} {wording.document_file} "
+        f"people.csv -o {wording.noun}s"
+    )
+    suffix_names = " or ".join(wording.file_suffixes)
 
-    @click.command(kind.simulate, epilog=example(*(f"{line}{end}" for end in kind.formats)))
-    @click.argument("path", metavar=kind.metavar)
+    @click.command(
+        wording.simulate_command,
+        epilog=format_example(*(f"{command_line}{suffix}" for suffix in wording.file_suffixes)),
+    )
+    @click.argument("path", metavar=wording.metavar)
     @click.argument("data")
-    @click.option("-o", "--output", type=OUTPUT, required=True, help=f"The {named} file to write.")
+    @click.option(
+        "-o", "--output", type=OUTPUT, required=True, help=f"The {suffix_names} file to write."
+    )
     @click.option(
         "--seed", type=click.IntRange(min=0), help="Repeatable noise: an experiment, no promise."
     )
     @json_option
     def command(path: str, data: str, output: str, seed: int | None, as_json: bool) -> None:
-        from discreet.collection.simulation import answers
-        from discreet.encoding import columns_of
+        from discreet.collection.simulation import iter_simulated_answers
+        from discreet.encoding import get_columns
         from discreet.randomness import as_random
-        from discreet.tables.engines import ordered_batches
+        from discreet.tables.engines import iter_ordered_batches
 
-        collection, random, done = read_collection(kind, path), as_random(seed), 0
-        _check_simulable(kind, collection, path, output)
-        console(stderr=True).print(
+        collection, random, rows_done = read_collection(wording, path), as_random(seed), 0
+        _require_simulable(wording, collection, path, output)
+        make_console(stderr=True).print(
             f"PrivacyWarning: {data} is raw data, and this command reads it. That is a simulation: "
             "in a collection each person randomizes on their own device.",
             style="yellow",
         )
         with (
-            replacing(output) as draft,
-            _opened(collection, output, draft, random.simulated) as file,
-            progress("randomizing") as advance,
-            about(data),
+            open_replacement(output) as draft,
+            _open_report_file(collection, output, draft, random.simulated) as report_file,
+            show_progress("randomizing") as report_progress,
+            error_context(data),
         ):
-            for batch in ordered_batches(data, collection.names):
-                codes = collection.encoded(columns_of(batch, collection.names))
-                for question, rows, values in answers(collection, codes, random):
-                    file.write(question, random.raw(16 * len(rows)).reshape(-1, 16), values)
-                done += batch.num_rows
-                advance(done)
-        promise = collection.guarantee.under(simulated=random.simulated)
+            for batch in iter_ordered_batches(data, collection.names):
+                encoded_rows = collection.encode_columns(get_columns(batch, collection.names))
+                for question, rows, outputs in iter_simulated_answers(
+                    collection, encoded_rows, random
+                ):
+                    report_file.write(question, random.raw(16 * len(rows)).reshape(-1, 16), outputs)
+                rows_done += batch.num_rows
+                report_progress(rows_done)
+        guarantee = collection.guarantee.void_if(simulated=random.simulated)
         if as_json:
-            facts = {"output": output, f"{kind.noun}s": done}
-            print_json({**facts, "guarantee": promise_body(promise)})
+            summary = {"output": output, f"{wording.noun}s": rows_done}
+            print_json({**summary, "guarantee": make_guarantee_body(guarantee)})
             return
-        note(f"{output}: {kind.counted(done)}")
-        note(str(promise))
+        print_note(f"{output}: {wording.format_count(rows_done)}")
+        print_note(str(guarantee))
 
     command.help = cleandoc(f"""
-    Simulate one device for each row of DATA (CSV or Parquet): a {kind.noun} per row.
+    Simulate one device for each row of DATA (CSV or Parquet): a {wording.noun} per row.
 
     This command READS RAW DATA. In a real collection nobody holds such a table: every person runs
-    "discreet {kind.group} {kind.answer}" on a device of their own.
+    "discreet {wording.command_group} {wording.answer_command}" on a device of their own.
     """)
     return command
 
 
-def _check_simulable(kind: Wording, collection: Any, path: str, output: str) -> None:
+def _require_simulable(wording: CollectionWording, collection: Any, path: str, output: str) -> None:
     if collection.reports > 1:
         raise PrivacyError(
             f"{path}: lets a person send {collection.reports} reports, this command makes one per "
@@ -256,15 +287,16 @@ def _check_simulable(kind: Wording, collection: Any, path: str, output: str) -> 
             f"{path}: asks for people's own personal answers, which a table of private ones does "
             "not hold; write personal: device to simulate"
         )
-    if not output.lower().endswith(kind.formats):
+    if not output.lower().endswith(wording.file_suffixes):
         raise FormatError(
-            f"{output}: {kind.noun}s are written as {' or '.join(kind.formats)}; name it so"
+            f"{output}: {wording.noun}s are written as {' or '.join(wording.file_suffixes)}; name "
+            "it so"
         )
 
 
-def _opened(collection: Any, output: str, draft: Path, simulated: bool) -> Any:
+def _open_report_file(collection: Any, output: str, draft: Path, simulated: bool) -> Any:
     from discreet.collection.files import ReportFile
     from discreet.collection.texts import SheetCsv
 
-    opened = SheetCsv if output.lower().endswith(".csv") else ReportFile
-    return opened(draft, collection, simulated)
+    file_class = SheetCsv if output.lower().endswith(".csv") else ReportFile
+    return file_class(draft, collection, simulated)

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT_FOLDER, folder, output_of, write
-from discreet.cli.output import console, example, json_option, note, print_json, progress, table
+from discreet.cli.files import OUTPUT_FOLDER, make_folder, make_output, write_file
+from discreet.cli.output import (
+    format_example,
+    json_option,
+    make_console,
+    make_table,
+    print_json,
+    print_note,
+    show_progress,
+)
 from discreet.cli.overwrite import refuse_replacement
-from discreet.errors import SchemaError, about
+from discreet.errors import SchemaError, error_context
 
 if TYPE_CHECKING:
     from discreet.report.comparison import Comparison
@@ -23,7 +31,7 @@ PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet compare people.csv --schema people.schema.json --report trust.html",
         "discreet compare people.parquet --schema s.json --epsilon 1 --trust local --methods all",
     )
@@ -73,7 +81,7 @@ PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi
     show_default=True,
     help="The same seed gives the same figures.",
 )
-@click.option("--report", type=output_of("report"), help="Also write a report: one HTML file.")
+@click.option("--report", type=make_output("report"), help="Also write a report: one HTML file.")
 @json_option
 def compare(
     data: str,
@@ -91,152 +99,197 @@ def compare(
     keep what it prints as confidential as the table. Every method is cross-validated at every
     epsilon, with 95 % intervals. Randomness is seeded, so that a run can be repeated.
     """
-    from discreet.report.comparison import Settings
-    from discreet.report.comparison import compare as compared
+    from discreet.report.comparison import ComparisonSettings
+    from discreet.report.comparison import compare_methods as run_comparison
     from discreet.schema import Schema
 
-    chosen = Settings(_numbers(epsilon), _methods(methods, trust), **settings)
-    public = Schema.read(schema)
+    comparison_settings = ComparisonSettings(
+        _parse_epsilons(epsilon), _resolve_methods(methods, trust), **settings
+    )
+    public_schema = Schema.read(schema)
     click.echo("discreet: this reads raw data; its output is not protected", err=True)
-    with about(data):
-        X, y = _rows(data, public)
-        with progress("comparing", "runs") as advance:
-            found = compared(data, public, X, y, chosen, advance)
+    with error_context(data):
+        X, y = _read_rows(data, public_schema)
+        with show_progress("comparing", "runs") as report_progress:
+            comparison = run_comparison(
+                data, public_schema, X, y, comparison_settings, report_progress
+            )
     if report is not None:
-        from discreet.report.page import page_of
+        from discreet.report.page import render_page
 
-        write(report, page_of(found, command=_typed()))
+        write_file(report, render_page(comparison, command=_get_command_line()))
     if as_json:
-        print_json(found.to_body())
+        print_json(comparison.to_body())
     else:
-        print_comparison(found)
+        print_comparison(comparison)
         if report is not None:
-            note(f"{report}: the report, one file to open in a browser")
+            print_note(f"{report}: the report, one file to open in a browser")
 
 
-def _typed() -> str:
+def _get_command_line() -> str:
     import sys
     from shlex import join
 
     return join(["discreet", *sys.argv[1:]])
 
 
-def _numbers(text: str) -> tuple[float, ...]:
+def _parse_epsilons(text: str) -> tuple[float, ...]:
     try:
-        found = sorted({float(part) for part in text.split(",")})
+        epsilons = sorted({float(epsilon_text) for epsilon_text in text.split(",")})
     except ValueError:
         raise SchemaError(f"epsilon is {text!r}; write numbers separated by commas") from None
-    if not all(0 < one < math.inf for one in found):
+    if not all(0 < epsilon < math.inf for epsilon in epsilons):
         raise SchemaError(f"epsilon is {text!r}; every one must be a number above 0")
-    return tuple(found)
+    return tuple(epsilons)
 
 
-def _methods(text: str | None, trust: str) -> tuple[str, ...]:
-    from discreet.report.methods import METHODS, TRUST, defaults
+def _resolve_methods(text: str | None, trust: str) -> tuple[str, ...]:
+    from discreet.report.methods import METHODS, TRUST_MODELS, list_default_methods
 
-    trusts = tuple(part.strip() for part in trust.split(",") if part.strip())
-    for one in trusts or ("",):
-        if one not in TRUST:
-            raise SchemaError(f"unknown trust model {one!r}; write some of {', '.join(TRUST)}")
-    if text is None:
-        return tuple(defaults(trusts))
-    if text == "all":
-        return tuple(name for name, one in METHODS.items() if one.trust in trusts)
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    for name in names:
-        if name not in METHODS:
+    trust_models = tuple(
+        trust_text.strip() for trust_text in trust.split(",") if trust_text.strip()
+    )
+    for trust_model in trust_models or ("",):
+        if trust_model not in TRUST_MODELS:
             raise SchemaError(
-                f"unknown method {name!r}; write all, or some of {', '.join(METHODS)}"
+                f"unknown trust model {trust_model!r}; write some of {', '.join(TRUST_MODELS)}"
             )
-    kept = tuple(name for name in dict.fromkeys(names) if METHODS[name].trust in trusts)
-    if not kept:
-        fitting = (name for name, one in METHODS.items() if one.trust in trusts)
-        raise SchemaError(
-            f"none of {text} belongs to the trust models {', '.join(trusts)}; write some of "
-            f"{', '.join(fitting)}, or another --trust"
+    if text is None:
+        return tuple(list_default_methods(trust_models))
+    if text == "all":
+        return tuple(
+            method_name for method_name, method in METHODS.items() if method.trust in trust_models
         )
-    return kept
+    method_names = tuple(
+        method_text.strip() for method_text in text.split(",") if method_text.strip()
+    )
+    for method_name in method_names:
+        if method_name not in METHODS:
+            raise SchemaError(
+                f"unknown method {method_name!r}; write all, or some of {', '.join(METHODS)}"
+            )
+    selected_names = tuple(
+        method_name
+        for method_name in dict.fromkeys(method_names)
+        if METHODS[method_name].trust in trust_models
+    )
+    if not selected_names:
+        fitting_names = (
+            method_name for method_name, method in METHODS.items() if method.trust in trust_models
+        )
+        raise SchemaError(
+            f"none of {text} belongs to the trust models {', '.join(trust_models)}; write some of "
+            f"{', '.join(fitting_names)}, or another --trust"
+        )
+    return selected_names
 
 
-def _rows(data: str, schema: Schema) -> tuple[Any, Any]:
-    from discreet.encoding import lacks
+def _read_rows(data: str, schema: Schema) -> tuple[Any, Any]:
+    from discreet.encoding import format_missing_columns
     from discreet.tables.engines import open_table
 
-    opened = open_table(data)
-    wanted = [*schema.names, schema.target]
-    lacking = [name for name in wanted if name not in opened.columns]
-    if lacking:
-        raise SchemaError(f"the table {lacks(lacking, list(opened.columns))}")
-    frame = opened.select(*wanted).to_pandas()
+    data_table = open_table(data)
+    required_columns = [*schema.names, schema.target]
+    missing_columns = [
+        column_name for column_name in required_columns if column_name not in data_table.columns
+    ]
+    if missing_columns:
+        raise SchemaError(
+            f"the table {format_missing_columns(missing_columns, list(data_table.columns))}"
+        )
+    frame = data_table.select(*required_columns).to_pandas()
     return frame[list(schema.names)], frame[schema.target].to_numpy()
 
 
-def print_comparison(found: Comparison) -> None:
+def print_comparison(comparison: Comparison) -> None:
     """Print the conclusion, the accuracy by epsilon, and the cost of the best methods.
 
     Parameters
     ----------
-    found : Comparison
+    comparison : Comparison
     """
-    from discreet.report.methods import TRUST
+    from discreet.privacy import format_rounded_up
+    from discreet.report.methods import TRUST_MODELS
 
-    printer, focus = console(), found.settings.focus
-    printer.print(f"\n{found.answer}\n", style="bold")
-    printer.print(_by_epsilon(found))
-    costs = table(
-        f"best of each trust model at epsilon {focus:g}",
+    printer, focus_epsilon = make_console(), comparison.settings.focus_epsilon
+    printer.print(f"\n{comparison.summary_sentence}\n", style="bold")
+    printer.print(_make_epsilon_table(comparison))
+    cost_table = make_table(
+        f"best of each trust model at epsilon {format_rounded_up(focus_epsilon)}",
         "trust", "trusted", ">accuracy", ">log loss", ">calib.", ">time", ">bytes",
     )  # fmt: skip
-    for cell in [*(found.best(trust, focus) for trust in found.trusts), found.exact]:
-        costs.add_row(
-            cell.trust, TRUST[cell.trust].short if cell.trust in TRUST else "trainer",
-            _share(cell), f"{cell.log_loss:.2f} ±{_half(cell.log_loss_interval):.2f}",
-            f"{100 * cell.calibration_error:.1f} ±{100 * _half(cell.calibration_interval):.1f}",
-            f"{cell.seconds:.2f}",
-            f"{cell.bytes_per_person:,.{0 if cell.bytes_per_person >= 10 else 1}f}",
-        )  # fmt: skip
-    printer.print(costs)
-    label, share = found.majority
+    for cell in [
+        *(
+            comparison.find_best(trust_model, focus_epsilon)
+            for trust_model in comparison.trust_models
+        ),
+        comparison.non_private,
+    ]:
+        log_loss_margin = _compute_half_width(cell.log_loss_interval)
+        calibration_margin = 100 * _compute_half_width(cell.calibration_interval)
+        byte_digits = 0 if cell.bytes_per_person >= 10 else 1
+        cost_table.add_row(
+            cell.trust,
+            TRUST_MODELS[cell.trust].short_name if cell.trust in TRUST_MODELS else "trainer",
+            _format_accuracy(cell),
+            f"{cell.log_loss:.2f} ±{log_loss_margin:.2f}",
+            f"{100 * cell.calibration_error:.1f} ±{calibration_margin:.1f}",
+            f"{cell.training_seconds:.2f}",
+            f"{cell.bytes_per_person:,.{byte_digits}f}",
+        )
+    printer.print(cost_table)
+    majority_class, majority_share = comparison.majority_class
     printer.print(
-        f"always “{label}”: {100 * share:.1f} %. Accuracy and calib. (mean gap between confidence "
-        "and hit rate) in %, time to train in s, bytes sent by or for each person; ± is a 95 % "
-        "interval."
+        f"always “{majority_class}”: {100 * majority_share:.1f} %. Accuracy and calib. (mean gap "
+        "between confidence and hit rate) in %, time to train in s, bytes sent by or for each "
+        "person; ± is a 95 % interval."
     )
-    for remark in found.remarks:
+    for remark in comparison.remarks:
         printer.print(remark)
-    for name, why in found.skipped.items():
-        printer.print(f"left out: {name}, because {why}")
-    if found.needed is not None:
-        printer.print(f"\n{found.needed.sentence}")
+    for method_name, skip_reason in comparison.skipped_methods.items():
+        printer.print(f"left out: {method_name}, because {skip_reason}")
+    if comparison.respondents_needed is not None:
+        printer.print(f"\n{comparison.respondents_needed.sentence}")
 
 
-def _by_epsilon(found: Comparison) -> Any:
+def _make_epsilon_table(comparison: Comparison) -> Any:
     """Make a table of accuracy by method and epsilon; a star marks the best per trust model."""
-    epsilons = found.settings.epsilons
-    made = table(
+    from discreet.privacy import format_rounded_up
+
+    epsilons = comparison.settings.epsilons
+    accuracy_table = make_table(
         "accuracy in %, 95 % intervals, by total epsilon per person",
-        "trust", "method", *(f">{e:g}" for e in epsilons),
+        "trust", "method", *(f">{format_rounded_up(epsilon)}" for epsilon in epsilons),
     )  # fmt: skip
-    for trust in found.trusts:
-        names = dict.fromkeys(cell.method for cell in found.cells if cell.trust == trust)
-        for name in names:
-            cells = [cell for cell in found.cells if cell.method == name]
-            best = [len(names) > 1 and found.best(trust, c.epsilon) is c for c in cells]
-            shown = (_share(c) + ("★" if b else "") for c, b in zip(cells, best, strict=True))
-            made.add_row(trust, name, *shown)
-    return made
+    for trust_model in comparison.trust_models:
+        method_names = dict.fromkeys(
+            cell.method for cell in comparison.results if cell.trust == trust_model
+        )
+        for method_name in method_names:
+            method_cells = [cell for cell in comparison.results if cell.method == method_name]
+            best_flags = [
+                len(method_names) > 1
+                and comparison.find_best(trust_model, method_cell.epsilon) is method_cell
+                for method_cell in method_cells
+            ]
+            cell_texts = (
+                _format_accuracy(method_cell) + ("★" if is_best else "")
+                for method_cell, is_best in zip(method_cells, best_flags, strict=True)
+            )
+            accuracy_table.add_row(trust_model, method_name, *cell_texts)
+    return accuracy_table
 
 
-def _half(interval: tuple[float, float]) -> float:
+def _compute_half_width(interval: tuple[float, float]) -> float:
     return (interval[1] - interval[0]) / 2
 
 
-def _share(cell: Any) -> str:
-    return f"{100 * cell.accuracy:.1f} ±{100 * _half(cell.interval):.1f}"
+def _format_accuracy(cell: Any) -> str:
+    return f"{100 * cell.accuracy:.1f} ±{100 * _compute_half_width(cell.accuracy_interval):.1f}"
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet reproduce surveys --quick",
         "discreet reproduce all --out docs/papers",
     )
@@ -270,32 +323,39 @@ def reproduce(
     parameters, so a run that was interrupted goes on where it ended. Needs the benchmark tables
     (DISCREET_DATA).
     """
-    from discreet.papers.reproduction import PAPERS, Run, left_out
-    from discreet.papers.reproduction import reproduce as reproduced
+    from discreet.papers.reproduction import PAPERS, ReproductionOptions, describe_left_out
+    from discreet.papers.reproduction import reproduce_paper as run_experiments
 
-    place, pages, absent = folder(out), {}, {}
-    for name in [one for one in PAPER_NAMES if one in PAPERS] if paper == "all" else [paper]:
-        _refuse_foreign(place, name)
-        said = f"discreet reproduce {name}" + (" --quick" if quick else "")
-        said += f" --repeats {repeats}" if repeats else ""
-        run = Run(place, repeats, quick, figure, jobs, said, Path(out) / ".cache")
-        if missing := left_out(name):
-            absent[name] = missing
-            note(missing)
-        with progress(name, "cells") as advance:
-            pages[name] = str(reproduced(name, run, advance))
+    out_folder, page_paths, omission_notes = make_folder(out), {}, {}
+    for paper_name in (
+        [known_paper for known_paper in PAPER_NAMES if known_paper in PAPERS]
+        if paper == "all"
+        else [paper]
+    ):
+        _refuse_foreign(out_folder, paper_name)
+        command_line = f"discreet reproduce {paper_name}" + (" --quick" if quick else "")
+        command_line += f" --repeats {repeats}" if repeats else ""
+        reproduction_run = ReproductionOptions(
+            out_folder, repeats, quick, figure, jobs, command_line, Path(out) / ".cache"
+        )
+        if omission_note := describe_left_out(paper_name):
+            omission_notes[paper_name] = omission_note
+            print_note(omission_note)
+        with show_progress(paper_name, "cells") as report_progress:
+            page_path = run_experiments(paper_name, reproduction_run, report_progress)
+        page_paths[paper_name] = str(page_path)
         if not as_json:
-            note(f"{pages[name]}: the page of {name}")
+            print_note(f"{page_paths[paper_name]}: the page of {paper_name}")
     if as_json:
-        print_json({"pages": pages, "left_out": absent})
+        print_json({"pages": page_paths, "left_out": omission_notes})
 
 
-def _refuse_foreign(place: Path, name: str) -> None:
+def _refuse_foreign(out_folder: Path, paper_name: str) -> None:
     """Refuse to replace a page, plots or cells that were not made by an earlier run."""
     from discreet.documents import read_text
 
-    page = place / f"{name}.md"
-    if page.is_file() and "Made by `discreet reproduce" in read_text(page):
+    page_path = out_folder / f"{paper_name}.md"
+    if page_path.is_file() and "Made by `discreet reproduce" in read_text(page_path):
         return
-    for path in (page, *sorted((place / name).glob("*"))):
+    for path in (page_path, *sorted((out_folder / paper_name).glob("*"))):
         refuse_replacement(path)

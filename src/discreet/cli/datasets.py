@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli import Commands
-from discreet.cli.files import OUTPUT_FOLDER, folder, write
-from discreet.cli.output import console, example, json_option, note, print_json, table
+from discreet.cli import CommandGroup
+from discreet.cli.files import OUTPUT_FOLDER, make_folder, write_file
+from discreet.cli.output import (
+    format_example,
+    json_option,
+    make_console,
+    make_table,
+    print_json,
+    print_note,
+)
 
 if TYPE_CHECKING:
     from discreet.datasets import Dataset
@@ -18,8 +25,8 @@ __all__ = ["datasets"]
 
 
 @click.group(
-    cls=Commands,
-    epilog=example(
+    cls=CommandGroup,
+    epilog=format_example(
         "discreet datasets list",
     ),
 )
@@ -29,70 +36,103 @@ def datasets() -> None:
 
 @datasets.command(
     "list",
-    epilog=example(
+    epilog=format_example(
         "discreet datasets list --json",
     ),
 )
 @json_option
 def list_(as_json: bool) -> None:
     """List the tables: their size, and where they would come from."""
-    rows = _listed()
+    dataset_rows = _list_tables()
     if as_json:
-        print_json({"datasets": rows})
+        print_json({"datasets": dataset_rows})
         return
-    shown = table("", "name", ">rows", ">features", ">classes", "comes from")
-    for row in rows:
-        count = "any" if row["rows"] is None else f"{row['rows']:,}"
-        features = str(row["features"])
-        if row["categorical"] is not None:
-            features = f"{row['categorical']} cat + {row['numeric']} num"
-        source = row["source"].split(" ")[0]
-        shown.add_row(row["name"], count, features, str(row["classes"]), source)
-    console().print(shown)
+    dataset_table = make_table("", "name", ">rows", ">features", ">classes", "comes from")
+    for dataset_row in dataset_rows:
+        row_count = "any" if dataset_row["rows"] is None else f"{dataset_row['rows']:,}"
+        feature_text = str(dataset_row["features"])
+        if dataset_row["categorical"] is not None:
+            feature_text = f"{dataset_row['categorical']} cat + {dataset_row['numeric']} num"
+        source_name = dataset_row["source"].split(" ")[0]
+        dataset_table.add_row(
+            dataset_row["name"], row_count, feature_text, str(dataset_row["classes"]), source_name
+        )
+    make_console().print(dataset_table)
 
 
-def _listed() -> list[dict[str, Any]]:
-    from discreet.datasets import MORTGAGE_SCHEMA, available, balance_scale, folder, mortgage_table
-    from discreet.datasets.benchmarks import OPENML
+def _list_tables() -> list[dict[str, Any]]:
+    from discreet.datasets import (
+        MORTGAGE_SCHEMA,
+        get_folder,
+        is_available,
+        make_balance_scale,
+        make_mortgage_table,
+    )
+    from discreet.datasets.benchmarks import OPENML_TABLES
     from discreet.schema import Schema
 
-    generated = {"balance_scale": balance_scale(), "mortgage_table": mortgage_table()}
-    rows = [
-        _row("mortgage", None, MORTGAGE_SCHEMA, "generated"),
-        _row("mortgage_table", 10, generated["mortgage_table"].schema, "bundled"),
+    generated_datasets = {
+        "balance_scale": make_balance_scale(),
+        "mortgage_table": make_mortgage_table(),
+    }
+    dataset_rows = [
+        _make_row("mortgage", None, MORTGAGE_SCHEMA, "generated"),
+        _make_row("mortgage_table", 10, generated_datasets["mortgage_table"].schema, "bundled"),
     ]
-    place = folder()
-    for name, entry in OPENML.items():
-        if place is not None and available(name) and (place / f"{name}.json").is_file():
-            schema = Schema.read(place / f"{name}.json")
-            rows.append(_row(name, entry.rows, schema, "DISCREET_DATA"))
-        elif name in generated:
-            rows.append(_row(name, entry.rows, generated[name].schema, "generated"))
+    data_folder = get_folder()
+    for dataset_name, openml_entry in OPENML_TABLES.items():
+        if (
+            data_folder is not None
+            and is_available(dataset_name)
+            and (data_folder / f"{dataset_name}.json").is_file()
+        ):
+            schema = Schema.read(data_folder / f"{dataset_name}.json")
+            dataset_rows.append(_make_row(dataset_name, openml_entry.rows, schema, "DISCREET_DATA"))
+        elif dataset_name in generated_datasets:
+            dataset_rows.append(
+                _make_row(
+                    dataset_name,
+                    openml_entry.rows,
+                    generated_datasets[dataset_name].schema,
+                    "generated",
+                )
+            )
         else:
-            source = f"OpenML {entry.name}, version {entry.version}"
-            unknown = {"categorical": None, "numeric": None}
-            size = {"name": name, "rows": entry.rows, "features": entry.features}
-            rows.append({**size, **unknown, "classes": entry.classes, "source": source})
-    return rows
+            source_text = f"OpenML {openml_entry.name}, version {openml_entry.version}"
+            unknown_counts = {"categorical": None, "numeric": None}
+            known_sizes = {
+                "name": dataset_name,
+                "rows": openml_entry.rows,
+                "features": openml_entry.features,
+            }
+            dataset_rows.append(
+                {
+                    **known_sizes,
+                    **unknown_counts,
+                    "classes": openml_entry.classes,
+                    "source": source_text,
+                }
+            )
+    return dataset_rows
 
 
-def _row(name: str, rows: int | None, schema: Schema, source: str) -> dict[str, Any]:
+def _make_row(name: str, row_count: int | None, schema: Schema, source: str) -> dict[str, Any]:
     from discreet.schema import Categorical
 
-    categorical = sum(isinstance(feature, Categorical) for feature in schema.features)
+    categorical_count = sum(isinstance(feature, Categorical) for feature in schema.features)
     return {
         "name": name,
-        "rows": rows,
+        "rows": row_count,
         "features": len(schema.features),
-        "categorical": categorical,
-        "numeric": len(schema.features) - categorical,
+        "categorical": categorical_count,
+        "numeric": len(schema.features) - categorical_count,
         "classes": len(schema.classes),
         "source": source,
     }
 
 
 @datasets.command(
-    epilog=example(
+    epilog=format_example(
         "discreet datasets fetch mortgage -o data",
     )
 )
@@ -126,22 +166,22 @@ def fetch(name: str, output: str, rows: int, seed: int, as_json: bool) -> None:
     balance_scale, mortgage and mortgage_table need no network; the others are read from the
     folder that DISCREET_DATA names, or fetched from OpenML.
     """
-    dataset = _loaded(name, rows, seed)
-    place = folder(output)
-    data, schema = place / f"{name}.csv", place / f"{name}.schema.json"
-    write(data, dataset.frame.to_csv(index=False, lineterminator="\n"))
-    write(schema, dataset.schema.to_json())
+    dataset = _load_dataset(name, rows, seed)
+    out_folder = make_folder(output)
+    data_path, schema_path = out_folder / f"{name}.csv", out_folder / f"{name}.schema.json"
+    write_file(data_path, dataset.frame.to_csv(index=False, lineterminator="\n"))
+    write_file(schema_path, dataset.schema.to_json())
     if as_json:
-        facts = {"name": name, "rows": len(dataset), "source": dataset.source}
-        print_json({**facts, "data": str(data), "schema": str(schema)})
+        summary = {"name": name, "rows": len(dataset), "source": dataset.source}
+        print_json({**summary, "data": str(data_path), "schema": str(schema_path)})
     else:
-        note(f"{data}: {len(dataset):,} rows ({dataset.source})")
-        note(f"{schema}: {len(dataset.schema.features)} features")
+        print_note(f"{data_path}: {len(dataset):,} rows ({dataset.source})")
+        print_note(f"{schema_path}: {len(dataset.schema.features)} features")
 
 
-def _loaded(name: str, rows: int, seed: int) -> Dataset:
-    from discreet.datasets import load, mortgage, mortgage_table
+def _load_dataset(name: str, rows: int, seed: int) -> Dataset:
+    from discreet.datasets import load, make_mortgage, make_mortgage_table
 
     if name == "mortgage":
-        return mortgage(rows, seed)
-    return mortgage_table() if name == "mortgage_table" else load(name)
+        return make_mortgage(rows, seed)
+    return make_mortgage_table() if name == "mortgage_table" else load(name)

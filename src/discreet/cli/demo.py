@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.compare import print_comparison
-from discreet.cli.files import OUTPUT_FOLDER, folder, write
-from discreet.cli.output import console, example, json_option, print_json, progress
+from discreet.cli.files import OUTPUT_FOLDER, make_folder, write_file
+from discreet.cli.output import format_example, json_option, make_console, print_json, show_progress
 from discreet.cli.overwrite import refuse_replacement
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
-FILES = ("model.json", "schema.json", "population.csv", "others.csv", "report.html")
-OWN = ".demo.json"
+DEMO_FILES = ("model.json", "schema.json", "population.csv", "others.csv", "report.html")
+DIGESTS_FILE = ".demo.json"
 """Digests of the files that a demo wrote: they are simulated, so a later demo may replace them."""
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet demo",
         "discreet demo --dataset mushroom --out mushroom --no-open",
     )
@@ -62,155 +62,183 @@ def demo(dataset: str, rows: int, seed: int, out: str, opening: bool | None, as_
     that is written down in discreet.datasets. The report is one HTML file; it opens in a browser
     if the command runs in a terminal on a computer that has one.
     """
-    from discreet.report.comparison import Settings, compare
+    from discreet.report.comparison import ComparisonSettings, compare_methods
 
-    for name in FILES:
-        if not _is_own(Path(out), name):
-            refuse_replacement(Path(out) / name)
-    people = _people(dataset, rows, seed)
-    settings = Settings(
+    for file_name in DEMO_FILES:
+        if not _is_own(Path(out), file_name):
+            refuse_replacement(Path(out) / file_name)
+    people = _load_people(dataset, rows, seed)
+    comparison_settings = ComparisonSettings(
         epsilons=(0.5, 1.0, 2.0, 5.0),
         methods=("histogram", "masks", "questions", "auto"),
         seed=seed,
         most_respondents=400_000,
     )
-    with progress("training", "runs") as advance:
-        found = compare(people.name, people.schema, people.X, people.y, settings, advance)
-    model = _model(people)
-    from discreet.report.page import page_of
+    with show_progress("training", "runs") as report_progress:
+        comparison = compare_methods(
+            people.name, people.schema, people.X, people.y, comparison_settings, report_progress
+        )
+    model = _train_model(people)
+    from discreet.report.page import render_page
 
-    command = f"discreet demo --dataset {dataset} --rows {rows} --seed {seed}"
-    page = page_of(found, command=command, invented=dataset == "mortgage")
-    files = _write_files({**_contents_of(people, model), "report.html": page}, folder(out))
+    command_line = f"discreet demo --dataset {dataset} --rows {rows} --seed {seed}"
+    report_html = render_page(comparison, command=command_line, is_invented=dataset == "mortgage")
+    written_files = _write_files(
+        {**_make_contents(people, model), "report.html": report_html}, make_folder(out)
+    )
     if as_json:
-        print_json({**found.to_body(), "model": _shown(model), "files": files})
+        print_json(
+            {**comparison.to_body(), "model": _make_model_summary(model), "files": written_files}
+        )
         return
-    _print(people, found, model, files)
-    if opening or (opening is None and _somebody_looks()):
-        click.launch(files["report"])
+    _print_demo(people, comparison, model, written_files)
+    if opening or (opening is None and _has_viewer()):
+        click.launch(written_files["report"])
 
 
-def _people(name: str, rows: int, seed: int) -> Dataset:
+def _load_people(name: str, rows: int, seed: int) -> Dataset:
     """Load or generate the rows, shuffled by the seed."""
     from dataclasses import replace
 
-    from discreet.datasets import load, mortgage
+    from discreet.datasets import load, make_mortgage
 
     if name == "mortgage":
-        return mortgage(rows, seed)
-    data = load(name)
-    frame = data.frame.sample(min(rows, len(data.frame)), random_state=seed)
-    return replace(data, frame=frame.reset_index(drop=True))
+        return make_mortgage(rows, seed)
+    dataset = load(name)
+    frame = dataset.frame.sample(min(rows, len(dataset.frame)), random_state=seed)
+    return replace(dataset, frame=frame.reset_index(drop=True))
 
 
-def _model(people: Dataset) -> NaiveBayesModel:
+def _train_model(people: Dataset) -> NaiveBayesModel:
     """Train the model for the next commands: 80 % of the rows, epsilon 1, unseeded noise."""
     from discreet.estimators import CentralNB
 
-    known = len(people.y) * 4 // 5
-    return CentralNB(1.0, schema=people.schema).fit(people.X[:known], people.y[:known]).model_
+    training_size = len(people.y) * 4 // 5
+    return (
+        CentralNB(1.0, schema=people.schema)
+        .fit(people.X[:training_size], people.y[:training_size])
+        .model_
+    )
 
 
-def _contents_of(people: Dataset, model: NaiveBayesModel) -> dict[str, str]:
-    known = len(people.y) * 4 // 5
+def _make_contents(people: Dataset, model: NaiveBayesModel) -> dict[str, str]:
+    training_size = len(people.y) * 4 // 5
     return {
         "model.json": model.to_json(),
         "schema.json": people.schema.to_json(),
-        "population.csv": people.frame[:known].to_csv(index=False, lineterminator="\n"),
-        "others.csv": people.frame[known:].to_csv(index=False, lineterminator="\n"),
+        "population.csv": people.frame[:training_size].to_csv(index=False, lineterminator="\n"),
+        "others.csv": people.frame[training_size:].to_csv(index=False, lineterminator="\n"),
     }
 
 
-def _write_files(contents: dict[str, str], place: Path) -> dict[str, str]:
+def _write_files(contents: dict[str, str], out_folder: Path) -> dict[str, str]:
     """Write the files of the demo and their digests, so that the next demo may replace them."""
-    from discreet.documents import digest_of
+    from discreet.documents import compute_digest
 
-    own = {name: _is_own(place, name) for name in contents}
-    digests = {name: digest_of(content.encode()) for name, content in contents.items()}
-    known = {name: [*_own_digests(place).get(name, []), digests[name]] for name in contents}
-    write(place / OWN, json.dumps(known), free=True)  # before the files, should it be killed
-    for name, content in contents.items():
-        write(place / name, content, free=own[name])
-    write(place / OWN, json.dumps({name: [digest] for name, digest in digests.items()}), free=True)
-    return {name.split(".")[0]: str(place / name) for name in contents}
+    is_own_file = {file_name: _is_own(out_folder, file_name) for file_name in contents}
+    new_digests = {
+        file_name: compute_digest(content.encode()) for file_name, content in contents.items()
+    }
+    digests_by_name = {
+        file_name: [*_read_own_digests(out_folder).get(file_name, []), new_digests[file_name]]
+        for file_name in contents
+    }
+    write_file(
+        out_folder / DIGESTS_FILE, json.dumps(digests_by_name), free_to_replace=True
+    )  # before the files, should it be killed
+    for file_name, content in contents.items():
+        write_file(out_folder / file_name, content, free_to_replace=is_own_file[file_name])
+    write_file(
+        out_folder / DIGESTS_FILE,
+        json.dumps({file_name: [new_digest] for file_name, new_digest in new_digests.items()}),
+        free_to_replace=True,
+    )
+    return {file_name.split(".")[0]: str(out_folder / file_name) for file_name in contents}
 
 
-def _own_digests(place: Path) -> dict[str, list[str]]:
+def _read_own_digests(out_folder: Path) -> dict[str, list[str]]:
     """Read the digests that files had when a demo wrote them, by name."""
     try:
-        known = json.loads((place / OWN).read_text("utf-8"))
-        return {name: [*map(str, known[name])] for name in FILES if name in known}
+        stored_digests = json.loads((out_folder / DIGESTS_FILE).read_text("utf-8"))
+        return {
+            file_name: [*map(str, stored_digests[file_name])]
+            for file_name in DEMO_FILES
+            if file_name in stored_digests
+        }
     except (OSError, ValueError, TypeError):
         return {}
 
 
-def _is_own(place: Path, name: str) -> bool:
+def _is_own(out_folder: Path, file_name: str) -> bool:
     """Return whether a file was written by a demo and not changed since."""
-    from discreet.documents import digest_of
+    from discreet.documents import compute_digest
 
-    path = place / name
+    path = out_folder / file_name
     if not path.is_file():
         return True
-    return digest_of(path.read_bytes()) in _own_digests(place).get(name, [])
+    return compute_digest(path.read_bytes()) in _read_own_digests(out_folder).get(file_name, [])
 
 
-def _shown(model: NaiveBayesModel) -> dict[str, Any]:
-    from discreet.cli.predict import model_body
+def _make_model_summary(model: NaiveBayesModel) -> dict[str, Any]:
+    from discreet.cli.predict import make_model_body
 
-    return model_body(model, 6)
+    return make_model_body(model, 6)
 
 
-def _print(people: Dataset, found: Any, model: NaiveBayesModel, files: dict[str, str]) -> None:
-    printer = console()
+def _print_demo(
+    people: Dataset, comparison: Any, model: NaiveBayesModel, files: dict[str, str]
+) -> None:
+    printer = make_console()
     if people.name == "mortgage":
         printer.print("\nWho will miss a mortgage payment?", style="bold")
     printer.print(f"{len(people.y):,} rows of {people.title or people.name}")
-    print_comparison(found)
+    print_comparison(comparison)
     if people.name == "mortgage":
         from discreet.datasets import MORTGAGE_BAYES_ACCURACY
 
-        best = 100 * MORTGAGE_BAYES_ACCURACY
+        best_percent = 100 * MORTGAGE_BAYES_ACCURACY
         printer.print(
-            f"No classifier can be right for more than {best:.1f} %: the distribution is known."
+            f"No classifier can be right for more than {best_percent:.1f} %: the distribution is "
+            "known."
         )
     printer.print("\nWhat the curator's model knows, at epsilon 1", style="bold")
     model.show(strongest=6)
     printer.print(f"\nReport: {files['report']}", style="bold")
     printer.print("Next", style="bold")
-    for step in _steps(files):
-        printer.print(f"  {step}", soft_wrap=True)
+    for next_step in _list_next_steps(files):
+        printer.print(f"  {next_step}", soft_wrap=True)
 
 
-def _steps(files: dict[str, str]) -> list[str]:
+def _list_next_steps(files: dict[str, str]) -> list[str]:
     from shlex import quote
 
-    program = _program()
-    model, others = quote(files["model"]), quote(files["others"])
+    program = _find_program()
+    model_path, others_path = quote(files["model"]), quote(files["others"])
     return [
-        f"{program} predict {model} {others} --explain 0",
-        f"{program} evaluate {model} {others}",
+        f"{program} predict {model_path} {others_path} --explain 0",
+        f"{program} evaluate {model_path} {others_path}",
         f"{program} train {quote(files['population'])} --schema {quote(files['schema'])} "
         f"--epsilon 0.5 -o {quote(str(Path(files['model']).with_name('mine.json')))}",
     ]
 
 
-def _program() -> str:
+def _find_program() -> str:
     """Return the command that runs this program: by name, or by path if it is not on PATH."""
     import shutil
     import sys
     from shlex import quote
 
-    called = Path(sys.argv[0])
-    if shutil.which("discreet") or called.name != "discreet":
+    called_path = Path(sys.argv[0])
+    if shutil.which("discreet") or called_path.name != "discreet":
         return "discreet"
-    return quote(os.path.relpath(called))
+    return quote(os.path.relpath(called_path))
 
 
-def _somebody_looks() -> bool:
+def _has_viewer() -> bool:
     """Return whether a person is at this terminal and a browser can be shown."""
     import sys
 
-    screen = sys.platform in ("darwin", "win32") or any(
-        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
+    has_screen = sys.platform in ("darwin", "win32") or any(
+        os.environ.get(variable_name) for variable_name in ("DISPLAY", "WAYLAND_DISPLAY")
     )
-    return sys.stdout.isatty() and screen and not os.environ.get("CI")
+    return sys.stdout.isatty() and has_screen and not os.environ.get("CI")

@@ -28,10 +28,10 @@ __all__ = [
     "OUTPUT_FOLDER",
     "Output",
     "check_outputs",
-    "folder",
-    "output_of",
-    "replacing",
-    "write",
+    "make_folder",
+    "make_output",
+    "open_replacement",
+    "write_file",
 ]
 
 
@@ -64,45 +64,51 @@ NEW_FOLDER = Output("folder")
 """A folder that must be new, so that no file in it is replaced."""
 
 
-def output_of(kind: str, *, resumable: bool = False) -> Output:
+def make_output(kind: str, *, resumable: bool = False) -> Output:
     """Make the parameter type of a file of one kind."""
     return Output("file", kind, resumable=resumable)
 
 
 def check_outputs(context: click.Context) -> None:
     """Refuse outputs that cannot be written or would replace an input, before the command runs."""
-    named: dict[str, click.Parameter] = {}
+    params_by_path: dict[str, click.Parameter] = {}
     for param in context.command.params:
-        value = context.params.get(param.name or "")
-        if not isinstance(param.type, Output) or value is None:
+        path_text = context.params.get(param.name or "")
+        if not isinstance(param.type, Output) or path_text is None:
             continue
-        if not value:
-            raise FormatError(f"{_name(param)} is empty; write the name of a {param.type.name}")
+        if not path_text:
+            raise FormatError(
+                f"{_get_param_name(param)} is empty; write the name of a {param.type.name}"
+            )
         if param.type.name == "file":  # files in a folder are checked when they are written
-            _refuse_inputs(value, context)
-        real = os.path.realpath(value)
-        if param.type.name == "folder" and os.path.exists(value) and not os.path.isdir(value):
-            raise FormatError(f"{value}: is a file; choose another name for the folder")
+            _refuse_inputs(path_text, context)
+        real_path = os.path.realpath(path_text)
+        if (
+            param.type.name == "folder"
+            and os.path.exists(path_text)
+            and not os.path.isdir(path_text)
+        ):
+            raise FormatError(f"{path_text}: is a file; choose another name for the folder")
         if param.type.name == "file":
-            _refuse_unwritable(value)
+            _refuse_unwritable(path_text)
             if not param.type.resumable:
-                refuse_replacement(value, param.type.kind)
-            if real in named:
+                refuse_replacement(path_text, param.type.kind)
+            if real_path in params_by_path:
                 raise FormatError(
-                    f"{value}: is named by both {_name(named[real])} and {_name(param)}; "
-                    "choose two files"
+                    f"{path_text}: is named by both {_get_param_name(params_by_path[real_path])} "
+                    f"and {_get_param_name(param)}; choose two files"
                 )
-        named[real] = param
+        params_by_path[real_path] = param
 
 
 def _refuse_unwritable(path: str) -> None:
     if os.path.isdir(path):
         raise FormatError(f"{path}: is a folder; give the name of a file in it")
-    place = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(place):
-        raise FormatError(f"{path}: the folder {place} does not exist; make it first")
-    target = path if os.path.exists(path) and not os.path.isfile(path) else place
-    if not os.access(target, os.W_OK):
+    parent_folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(parent_folder):
+        raise FormatError(f"{path}: the folder {parent_folder} does not exist; make it first")
+    checked_path = path if os.path.exists(path) and not os.path.isfile(path) else parent_folder
+    if not os.access(checked_path, os.W_OK):
         raise FormatError(f"{path}: cannot be written: Permission denied")
 
 
@@ -112,82 +118,86 @@ def _refuse_inputs(path: str | Path, context: click.Context) -> None:
         if isinstance(param.type, Output):
             continue
         value = context.params.get(param.name or "")
-        for text in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(text, str) and any(_same(path, one) for one in _files_named(text)):
+        for path_text in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(path_text, str) and any(
+                _is_same_file(path, named_file) for named_file in _iter_named_files(path_text)
+            ):
                 raise FormatError(
-                    f"{path} is the file of {_name(param)}; an output never replaces an input, "
-                    "choose another name"
+                    f"{path} is the file of {_get_param_name(param)}; an output never replaces an "
+                    "input, choose another name"
                 )
 
 
-def _files_named(text: str) -> Iterator[str]:
+def _iter_named_files(argument: str) -> Iterator[str]:
     """Yield the files that an argument may name (path, pattern or URL), and their locks."""
-    if "://" in text or text.startswith("spark:"):
-        text = text.split("#")[0].split("?")[0].removeprefix("spark:").split("://")[-1]
-    yield text
-    yield f"{text}.lock"
-    if glob.has_magic(text):
-        yield from glob.iglob(text, recursive=True)
+    if "://" in argument or argument.startswith("spark:"):
+        argument = argument.split("#")[0].split("?")[0].removeprefix("spark:").split("://")[-1]
+    yield argument
+    yield f"{argument}.lock"
+    if glob.has_magic(argument):
+        yield from glob.iglob(argument, recursive=True)
 
 
-def _same(one: str | Path, two: str | Path) -> bool:
+def _is_same_file(first_path: str | Path, second_path: str | Path) -> bool:
     """Return whether two paths name the same file, also through links or before it exists."""
     try:
-        if os.path.exists(one) and os.path.exists(two):
-            return os.path.isfile(one) and os.path.samefile(one, two)
-        return os.path.realpath(one) == os.path.realpath(two)
+        if os.path.exists(first_path) and os.path.exists(second_path):
+            return os.path.isfile(first_path) and os.path.samefile(first_path, second_path)
+        return os.path.realpath(first_path) == os.path.realpath(second_path)
     except (OSError, ValueError):  # the path is too long or contains a NUL byte
         return False
 
 
-def _name(param: click.Parameter) -> str:
-    option = isinstance(param, click.Option)
-    return max(param.opts, key=len) if option else str(param.metavar or param.name).upper()
+def _get_param_name(param: click.Parameter) -> str:
+    is_option = isinstance(param, click.Option)
+    return max(param.opts, key=len) if is_option else str(param.metavar or param.name).upper()
 
 
-def folder(path: str) -> Path:
+def make_folder(path: str) -> Path:
     """Create a folder if it does not exist, and return its path."""
-    made = Path(path)
+    folder_path = Path(path)
     try:
-        made.mkdir(parents=True, exist_ok=True)
+        folder_path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FormatError(f"{path}: cannot be made a folder: {error.strerror or error}") from None
-    return made
+    return folder_path
 
 
 @contextmanager
-def replacing(path: str | Path, *, free: bool = False) -> Iterator[Path]:
+def open_replacement(path: str | Path, *, free_to_replace: bool = False) -> Iterator[Path]:
     """Yield a draft file that replaces ``path`` if the block succeeds."""
     from discreet import documents  # which brings pydantic
 
-    kind, declared = FREE if free else "", None
+    output_kind, declared_output = FREE if free_to_replace else "", None
     if context := click.get_current_context(silent=True):
         _refuse_inputs(path, context)
-        if declared := _declared(path, context):
-            kind = kind or declared.kind
-    with documents.replacing(path) as draft:
+        if declared_output := _find_declared_output(path, context):
+            output_kind = output_kind or declared_output.kind
+    with documents.atomic_replacement(path) as draft:
         yield draft
         if draft != Path(path):  # not a device or a pipe
             try:
-                refuse_replacement(path, kind, draft)
+                refuse_replacement(path, output_kind, draft)
             except FormatError as error:
-                if declared is None:
+                if declared_output is None:
                     raise
-                beside = _keep_beside(path, draft)  # the file appeared while the command ran
-                raise FormatError(f"{error}; the new result is in {beside}") from None
+                saved_path = _move_beside(path, draft)  # the file appeared while the command ran
+                raise FormatError(f"{error}; the new result is in {saved_path}") from None
 
 
-def _keep_beside(path: str | Path, draft: Path) -> Path:
+def _move_beside(path: str | Path, draft: Path) -> Path:
     """Save a draft that may not replace its target under a new name: budget may be spent on it."""
     from discreet import documents
 
-    named = Path(path)
-    beside = named.with_name(f"{named.stem}-{secrets.token_hex(4)}{named.suffix}")
-    documents.move_atomic(draft, beside)
-    return beside
+    output_path = Path(path)
+    saved_path = output_path.with_name(
+        f"{output_path.stem}-{secrets.token_hex(4)}{output_path.suffix}"
+    )
+    documents.move_atomic(draft, saved_path)
+    return saved_path
 
 
-def _declared(path: str | Path, context: click.Context) -> Output | None:
+def _find_declared_output(path: str | Path, context: click.Context) -> Output | None:
     """Find the output that the command declares for a path."""
     for param in context.command.params:
         if isinstance(param.type, Output) and context.params.get(param.name or "") == str(path):
@@ -195,15 +205,15 @@ def _declared(path: str | Path, context: click.Context) -> Output | None:
     return None
 
 
-def write(path: str | Path, content: str | bytes, *, free: bool = False) -> None:
+def write_file(path: str | Path, content: str | bytes, *, free_to_replace: bool = False) -> None:
     """Write a file completely or not at all.
 
     Parameters
     ----------
     path : path
     content : str or bytes
-    free : bool, default False
+    free_to_replace : bool, default False
         Whether the caller knows that an existing file can be made again without cost.
     """
-    with replacing(path, free=free) as draft:
+    with open_replacement(path, free_to_replace=free_to_replace) as draft:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -20,10 +20,10 @@ def require_budget_file(budget_file: str | None, **options: Any) -> None:
     **options
         Values of other options, by parameter name; None and False mean not given.
     """
-    for name, value in options.items():
+    for option_name, value in options.items():
         if budget_file is None and value is not None and value is not False:
-            amount = "" if value is True else f" {value:g}"
+            amount_text = "" if value is True else f" {value:g}"
             raise click.UsageError(
-                f"--{name.replace('_', '-')}{amount} has no effect without a ledger; name its file "
-                "with --budget-file budget.json."
+                f"--{option_name.replace('_', '-')}{amount_text} has no effect without a ledger; "
+                "name its file with --budget-file budget.json."
             )

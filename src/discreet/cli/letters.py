@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from discreet.cli.files import OUTPUT, write
-from discreet.cli.output import example, json_option, print_json
+from discreet.cli.files import OUTPUT, write_file
+from discreet.cli.output import format_example, json_option, print_json
 from discreet.errors import FormatError, MissingDependencyError
 
 __all__ = ["letters"]
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet letters health --count 200 --address https://survey.example.org -o letters.html"
     )
 )
@@ -39,33 +39,39 @@ def letters(
     """
     try:
         from discreet.server import invitations
-        from discreet.server.bundle import HERE, Bundle
+        from discreet.server.bundle import SERVER_FOLDER, Bundle
         from discreet.server.database import Database
-        from discreet.server.settings import Settings
-        from discreet.server.surveys import Surveys
+        from discreet.server.settings import ServerSettings
+        from discreet.server.surveys import SurveyStore
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "server") from None
 
-    base = Settings(address.rstrip("/")).base
+    base_url = ServerSettings(address.rstrip("/")).base_url
     bundle = Bundle()
-    with Database(database, serving=False) as opened:
-        survey = Surveys(opened).find(name)
+    with Database(database, serving=False) as open_database:
+        survey = SurveyStore(open_database).find_survey(name)
         if survey is None:
             raise FormatError(f"{database}: has no survey named {name}")
         if not survey.invited:
             raise FormatError(f"{name} is open to anyone; invitations need 'entry: invited'")
-        with opened.write() as connection:
-            codes = invitations.invite(connection, survey.number, count)
-    text = invitations.letters(survey, base, codes, bundle.digest, language)
-    styles = bundle.files["style.css"].decode() + (HERE / "static/desk/desk.css").read_text("utf-8")
+        with open_database.write() as connection:
+            invitation_codes = invitations.create_codes(connection, survey.number, count)
+    letters_html = invitations.render_letters(
+        survey, base_url, invitation_codes, bundle.digest, language
+    )
+    style_text = bundle.files["style.css"].decode() + (
+        SERVER_FOLDER / "static/desk/desk.css"
+    ).read_text("utf-8")
     for link in ("/static/style.css", "/desk/static/desk.css"):
-        text = text.replace(f'<link rel="stylesheet" href="{link}">', "")
-    text = text.replace('<link rel="icon" href="/static/icon.svg" type="image/svg+xml">', "")
-    write(output, text.replace("</head>", f"<style>\n{styles}</style>\n</head>"))
-    facts = {"output": output, "letters": count, "survey": name, "digest": bundle.digest}
+        letters_html = letters_html.replace(f'<link rel="stylesheet" href="{link}">', "")
+    letters_html = letters_html.replace(
+        '<link rel="icon" href="/static/icon.svg" type="image/svg+xml">', ""
+    )
+    write_file(output, letters_html.replace("</head>", f"<style>\n{style_text}</style>\n</head>"))
+    summary = {"output": output, "letters": count, "survey": name, "digest": bundle.digest}
     if as_json:
-        print_json(facts)
+        print_json(summary)
     else:
-        for key, value in facts.items():
+        for key, value in summary.items():
             click.echo(f"{key:<8} {value}")
         click.echo("Anyone with this file can answer in place of the invited: delete it.", err=True)

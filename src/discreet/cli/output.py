@@ -16,108 +16,108 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "console",
-    "example",
+    "format_example",
+    "is_quiet",
     "json_option",
-    "note",
+    "make_console",
+    "make_table",
     "print_facts",
+    "print_guarantee",
     "print_json",
-    "print_promise",
-    "progress",
-    "quiet",
+    "print_note",
+    "print_warning",
     "quiet_option",
-    "table",
-    "warn",
+    "show_progress",
 ]
 
-PATIENCE = 2.0
+BAR_DELAY_SECONDS = 2.0
 """Seconds of silence before a progress bar appears."""
 
-QUIET = "discreet.quiet"
+QUIET_KEY = "discreet.quiet"
 
 
-def _hush(context: click.Context, _: click.Parameter, value: bool) -> None:
+def _set_quiet(context: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
-        context.find_root().meta[QUIET] = True
+        context.find_root().meta[QUIET_KEY] = True
 
 
 quiet_option = click.Option(
     ["--quiet"],
     is_flag=True,
     expose_value=False,
-    callback=_hush,
+    callback=_set_quiet,
     help="Print errors, warnings about privacy and the result; nothing else.",
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def example(*lines: str) -> str:
+def format_example(*lines: str) -> str:
     """Format example lines for the end of a command's help."""
     return "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
 
 
-def console(*, stderr: bool = False) -> Console:
+def make_console(*, stderr: bool = False) -> Console:
     """Make a console that prints text unchanged; colours only at a terminal."""
     from rich.console import Console
 
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
 
 
-def quiet() -> bool:
+def is_quiet() -> bool:
     """Return whether ``--quiet`` was given, before or after the name of the command."""
     context = click.get_current_context(silent=True)
-    return context is not None and bool(context.find_root().meta.get(QUIET))
+    return context is not None and bool(context.find_root().meta.get(QUIET_KEY))
 
 
-def note(line: str) -> None:
+def print_note(line: str) -> None:
     """Print a line on standard error, unless ``--quiet`` was given."""
-    if not quiet():
+    if not is_quiet():
         click.echo(line, err=True)
 
 
-def warn(sentence: str) -> None:
+def print_warning(sentence: str) -> None:
     """Print a warning on standard error; the command continues."""
-    note(f"discreet: {sentence}")
+    print_note(f"discreet: {sentence}")
 
 
-def print_promise(promise: Any, printer: Console | None = None) -> None:
+def print_guarantee(guarantee: Any, printer: Console | None = None) -> None:
     """Print a guarantee in words, on standard output unless a console is given.
 
     At a terminal, lines are wrapped; in a file or pipe they are not.
     """
-    from discreet.report.terminal import Hanging
+    from discreet.report.terminal import HangingText
 
-    printer = printer or console()
+    printer = printer or make_console()
     if printer.is_terminal:
-        printer.print(Hanging(str(promise)))
+        printer.print(HangingText(str(guarantee)))
     else:
-        printer.print(str(promise), soft_wrap=True)
+        printer.print(str(guarantee), soft_wrap=True)
 
 
-def table(title: str, *columns: str) -> Any:
+def make_table(title: str, *columns: str) -> Any:
     """Make an empty table; see :func:`discreet.report.terminal.table`."""
-    from discreet.report.terminal import table as made
+    from discreet.report.terminal import make_table as make_terminal_table
 
-    return made(title, *columns)
+    return make_terminal_table(title, *columns)
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Convert a value for JSON: infinity becomes "inf", NaN becomes null."""
     if isinstance(value, float):
         if math.isnan(value):
             return None
         return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_to_json_value(item) for item in value]
     return value
 
 
 def print_json(body: Mapping[str, Any]) -> None:
     """Print one JSON object on standard output."""
-    click.echo(json.dumps(_plain(body), indent=1, ensure_ascii=False, allow_nan=False))
+    click.echo(json.dumps(_to_json_value(body), indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def print_facts(facts: Mapping[str, Any], as_json: bool) -> None:
@@ -130,7 +130,9 @@ def print_facts(facts: Mapping[str, Any], as_json: bool) -> None:
 
 
 @contextmanager
-def progress(title: str, unit: str = "rows", hidden: bool = False) -> Iterator[Callable[..., None]]:
+def show_progress(
+    title: str, unit: str = "rows", hidden: bool = False
+) -> Iterator[Callable[..., None]]:
     """Yield a function ``(done, total=None)`` that draws a progress bar if the work takes long.
 
     Parameters
@@ -141,40 +143,40 @@ def progress(title: str, unit: str = "rows", hidden: bool = False) -> Iterator[C
     hidden : bool
         Draw nothing, for instance because the output itself fills the terminal.
     """
-    if hidden or quiet() or not sys.stderr.isatty():
+    if hidden or is_quiet() or not sys.stderr.isatty():
         yield lambda done, total=None: None
         return
-    begun = time.monotonic()
-    bar: Any = None
-    task: Any = None
+    start_time = time.monotonic()
+    progress_bar: Any = None
+    task_id: Any = None
 
-    def advance(done: int, total: int | None = None) -> None:
-        nonlocal bar, task
-        if time.monotonic() - begun <= PATIENCE:
+    def report_progress(done: int, total: int | None = None) -> None:
+        nonlocal progress_bar, task_id
+        if time.monotonic() - start_time <= BAR_DELAY_SECONDS:
             return
-        if bar is None:
-            bar = _bar(unit)
-            task = bar.add_task(title, total=total)
-        bar.update(task, completed=done, total=total)
+        if progress_bar is None:
+            progress_bar = _start_bar(unit)
+            task_id = progress_bar.add_task(title, total=total)
+        progress_bar.update(task_id, completed=done, total=total)
 
     try:
-        yield advance
+        yield report_progress
     finally:
-        if bar is not None:
-            bar.stop()
+        if progress_bar is not None:
+            progress_bar.stop()
 
 
-def _bar(unit: str) -> Any:
+def _start_bar(unit: str) -> Any:
     """A rich progress bar on standard error, started."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    bar = Progress(
+    progress_bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn(f"{{task.completed:,}} {unit}"),
         TimeElapsedColumn(),
-        console=console(stderr=True),
+        console=make_console(stderr=True),
         transient=True,
     )
-    bar.start()
-    return bar
+    progress_bar.start()
+    return progress_bar

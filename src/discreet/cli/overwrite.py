@@ -21,9 +21,9 @@ import click
 
 from discreet.errors import FormatError
 
-__all__ = ["FORCE", "FREE", "force_option", "refuse_replacement"]
+__all__ = ["FORCE_KEY", "FREE", "force_option", "refuse_replacement"]
 
-FORCE = "discreet.force"
+FORCE_KEY = "discreet.force"
 
 FREE = "free"
 """Kind of a file that, as the caller knows, may replace any file but a ledger."""
@@ -35,16 +35,16 @@ HEAD_BYTES = 1 << 16
 """Bytes at the beginning of a file in which its kind is looked for."""
 
 
-def _remember_force(context: click.Context, _: click.Parameter, value: bool) -> None:
+def _set_force(context: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
-        context.find_root().meta[FORCE] = True
+        context.find_root().meta[FORCE_KEY] = True
 
 
 force_option = click.Option(
     ["--force"],
     is_flag=True,
     expose_value=False,
-    callback=_remember_force,
+    callback=_set_force,
     help="Replace files that exist, also what was paid for; never a ledger.",
 )
 
@@ -69,42 +69,48 @@ def refuse_replacement(path: str | Path, kind: str = "", draft: Path | None = No
             "command replaces, also not with --force; choose another name"
         )
     context = click.get_current_context(silent=True)
-    forced = context is not None and bool(context.find_root().meta.get(FORCE))
-    same = draft is not None and filecmp.cmp(draft, path, shallow=False)
-    free = bool(kind) and FREE_TO_REPLACE[kind](Path(path))
-    less = free and kind == "tally" and draft is not None and not _counts_all(draft, path)
-    if forced or same or (free and not less):
+    is_forced = context is not None and bool(context.find_root().meta.get(FORCE_KEY))
+    is_same_content = draft is not None and filecmp.cmp(draft, path, shallow=False)
+    is_free = bool(kind) and FREE_TO_REPLACE[kind](Path(path))
+    loses_reports = (
+        is_free and kind == "tally" and draft is not None and not _has_all_reports(draft, path)
+    )
+    if is_forced or is_same_content or (is_free and not loses_reports):
         return
-    if less:
+    if loses_reports:
         raise FormatError(
             f"{path}: exists already, and may count reports that the new tally does not; choose "
             "another name, or replace it with --force"
         )
-    paid = "" if not (epsilon := _paid_epsilon(path)) else f" and was paid for (epsilon {epsilon})"
+    paid_note = (
+        ""
+        if not (paid_epsilon := _format_paid_epsilon(path))
+        else f" and was paid for (epsilon {paid_epsilon})"
+    )
     raise FormatError(
-        f"{path}: exists already{paid}; choose another name, or replace it with --force"
+        f"{path}: exists already{paid_note}; choose another name, or replace it with --force"
     )
 
 
 def _is_ledger(path: str | Path) -> bool:
     """Return whether a file is a ledger, also a damaged one; the whole file is searched."""
-    mark, overlap = re.compile(rb'"format"\s*:\s*"discreet/ledger"'), b""
+    ledger_pattern, overlap = re.compile(rb'"format"\s*:\s*"discreet/ledger"'), b""
     try:
         with open(path, "rb") as file:
-            while part := file.read(1 << 20):
-                if mark.search(overlap + part):
+            while chunk := file.read(1 << 20):
+                if ledger_pattern.search(overlap + chunk):
                     return True
-                overlap = part[-64:]
+                overlap = chunk[-64:]
     except OSError:
         return False
-    return _reads_as_ledger(path)
+    return _is_json_ledger(path)
 
 
-def _reads_as_ledger(path: str | Path) -> bool:
+def _is_json_ledger(path: str | Path) -> bool:
     """Return whether a file parses as a ledger: another program may escape characters."""
-    from discreet.documents import LARGEST, parse_json
+    from discreet.documents import MAX_DOCUMENT_CHARS, parse_json
 
-    if not _head(path).lstrip().startswith("{") or os.path.getsize(path) > LARGEST:
+    if not _read_head(path).lstrip().startswith("{") or os.path.getsize(path) > MAX_DOCUMENT_CHARS:
         return False
     try:
         return bool(parse_json(Path(path).read_bytes()).get("format") == "discreet/ledger")
@@ -112,18 +118,18 @@ def _reads_as_ledger(path: str | Path) -> bool:
         return False
 
 
-def _head(path: str | Path) -> str:
+def _read_head(path: str | Path) -> str:
     with open(path, "rb") as file:
         return file.read(HEAD_BYTES).decode("utf-8", errors="replace")
 
 
-def _format_of(path: str | Path) -> str:
+def _read_format(path: str | Path) -> str:
     """Read the format that a document states, such as ``"tally"``; empty if it states none."""
-    stated = re.match(r'\s*\{\s*"format"\s*:\s*"discreet/([a-z-]+)"', _head(path))
-    return "" if stated is None else stated.group(1)
+    format_match = re.match(r'\s*\{\s*"format"\s*:\s*"discreet/([a-z-]+)"', _read_head(path))
+    return "" if format_match is None else format_match.group(1)
 
 
-def _stated_epsilon(path: str | Path) -> float:
+def _read_stated_epsilon(path: str | Path) -> float:
     """Read the epsilon that a model or statistics file states; NaN if it cannot be read."""
     from discreet.documents import parse_json
 
@@ -134,69 +140,80 @@ def _stated_epsilon(path: str | Path) -> float:
         return math.nan
 
 
-def _paid_epsilon(path: str | Path) -> str:
-    from discreet.privacy import rounded_up
+def _format_paid_epsilon(path: str | Path) -> str:
+    from discreet.privacy import format_rounded_up
 
-    if _format_of(path) not in ("model", "statistics"):
+    if _read_format(path) not in ("model", "statistics"):
         return ""
-    epsilon = _stated_epsilon(path)
-    return rounded_up(epsilon) if math.isfinite(epsilon) else ""
+    stated_epsilon = _read_stated_epsilon(path)
+    return format_rounded_up(stated_epsilon) if math.isfinite(stated_epsilon) else ""
 
 
-def _is_unpaid(document: str) -> Callable[[Path], bool]:
-    def check(path: Path) -> bool:
-        return _format_of(path) == document and _stated_epsilon(path) == math.inf
+def _make_unpaid_check(document_format: str) -> Callable[[Path], bool]:
+    def is_unpaid(path: Path) -> bool:
+        return _read_format(path) == document_format and _read_stated_epsilon(path) == math.inf
 
-    return check
+    return is_unpaid
 
 
 def _is_tally(path: Path) -> bool:
-    return _format_of(path) == "tally"
+    return _read_format(path) == "tally"
 
 
-def _counts_all(new: Path, old: str | Path) -> bool:
+def _has_all_reports(new_path: Path, old_path: str | Path) -> bool:
     """Return whether a tally counts all reports of another, judged by the ids in both files."""
     from discreet.documents import parse_json
 
     try:
-        tally, earlier = (parse_json(Path(path).read_bytes()) for path in (new, old))
-        if any(tally[name] != earlier[name] for name in ("version", "collection")):
+        new_tally, old_tally = (
+            parse_json(Path(path).read_bytes()) for path in (new_path, old_path)
+        )
+        if any(
+            new_tally[field_name] != old_tally[field_name]
+            for field_name in ("version", "collection")
+        ):
             return False
-        if all(tally[name] == earlier[name] for name in ("counted", "sums", "seen", "sample")):
+        if all(
+            new_tally[field_name] == old_tally[field_name]
+            for field_name in ("counted", "sums", "seen", "sample")
+        ):
             return True
-        known = {*tally["seen"], *tally["sample"]}
-        wanted = {*earlier["seen"], *earlier["sample"]}
-        if sum(tally["counted"]) > len(known):  # only the smallest ids are kept
-            wanted = {report_id for report_id in wanted if report_id <= max(known, default="")}
-        questions = zip(tally["counted"], earlier["counted"], strict=True)
-        fewer = any(count < before for count, before in questions)
-        marks = earlier["seen"].items()
-        altered = any(tally["seen"].get(report_id, mark) != mark for report_id, mark in marks)
-        return bool(wanted) and wanted <= known and not fewer and not altered
+        new_ids = {*new_tally["seen"], *new_tally["sample"]}
+        old_ids = {*old_tally["seen"], *old_tally["sample"]}
+        if sum(new_tally["counted"]) > len(new_ids):  # only the smallest ids are kept
+            old_ids = {report_id for report_id in old_ids if report_id <= max(new_ids, default="")}
+        question_counts = zip(new_tally["counted"], old_tally["counted"], strict=True)
+        has_fewer = any(new_count < old_count for new_count, old_count in question_counts)
+        old_marks = old_tally["seen"].items()
+        has_altered = any(
+            new_tally["seen"].get(report_id, mark) != mark for report_id, mark in old_marks
+        )
+        return bool(old_ids) and old_ids <= new_ids and not has_fewer and not has_altered
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return False
 
 
 def _is_report(path: Path) -> bool:
-    return REPORT_MARK in _head(path)
+    return REPORT_MARK in _read_head(path)
 
 
 def _is_predictions(path: Path) -> bool:
     """Return whether all columns of a file are those of predictions."""
-    names = _column_names(path)
-    return names[:1] == ["prediction"] and all(
-        name == "steady" or re.fullmatch(r"P\(.*\)", name) for name in names[1:]
+    column_names = _read_column_names(path)
+    return column_names[:1] == ["prediction"] and all(
+        column_name == "steady" or re.fullmatch(r"P\(.*\)", column_name)
+        for column_name in column_names[1:]
     )
 
 
-def _column_names(path: Path) -> list[str]:
-    head = _head(path)
-    if not head.startswith("PAR1"):
-        return next(csv.reader(head.splitlines()), [])
-    return list(_parquet_schema(path).names)
+def _read_column_names(path: Path) -> list[str]:
+    file_head = _read_head(path)
+    if not file_head.startswith("PAR1"):
+        return next(csv.reader(file_head.splitlines()), [])
+    return list(_read_parquet_schema(path).names)
 
 
-def _parquet_schema(path: Path) -> Any:
+def _read_parquet_schema(path: Path) -> Any:
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -208,14 +225,14 @@ def _parquet_schema(path: Path) -> Any:
 
 def _is_synthetic(path: Path) -> bool:
     """Return whether a Parquet file is marked as synthetic; CSV has no mark, may be real data."""
-    if not _head(path).startswith("PAR1"):
+    if not _read_head(path).startswith("PAR1"):
         return False
-    return b"discreet.promise" in (_parquet_schema(path).metadata or {})
+    return b"discreet.promise" in (_read_parquet_schema(path).metadata or {})
 
 
 FREE_TO_REPLACE: dict[str, Callable[[Path], bool]] = {
-    "model": _is_unpaid("model"),
-    "statistics": _is_unpaid("statistics"),
+    "model": _make_unpaid_check("model"),
+    "statistics": _make_unpaid_check("statistics"),
     "tally": _is_tally,
     "predictions": _is_predictions,
     "synthetic": _is_synthetic,

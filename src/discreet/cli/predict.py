@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, output_of, write
+from discreet.cli.files import OUTPUT, make_output, write_file
 from discreet.cli.output import (
-    console,
-    example,
+    format_example,
     json_option,
-    note,
+    make_console,
+    make_table,
     print_json,
-    progress,
-    table,
-    warn,
+    print_note,
+    print_warning,
+    show_progress,
 )
-from discreet.errors import FormatError, SchemaError, about
+from discreet.errors import FormatError, SchemaError, error_context
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
@@ -30,7 +30,7 @@ __all__ = ["evaluate", "export", "predict", "sample", "show"]
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet predict model.json people.csv --proba -o predicted.csv",
         "discreet predict model.json people.csv --explain 0",
         "discreet predict model.json people.csv --uncertainty statistics.json",
@@ -41,7 +41,7 @@ __all__ = ["evaluate", "export", "predict", "sample", "show"]
 @click.option(
     "-o",
     "--output",
-    type=output_of("predictions"),
+    type=make_output("predictions"),
     help="A .csv or .parquet file instead of standard output.",
 )
 @click.option("--proba", is_flag=True, help="Also write P(class) for every class.")
@@ -81,79 +81,90 @@ def predict(
     """
     from discreet.cli.predictions import write_predictions
     from discreet.model import NaiveBayesModel
-    from discreet.tables.engines import ordered_batches
+    from discreet.tables.engines import iter_ordered_batches
 
-    trained = NaiveBayesModel.read(model)
+    trained_model = NaiveBayesModel.read(model)
     if row is not None:
         if output is not None or proba or uncertainty:
             raise click.UsageError(
                 "--explain prints one row; leave out --output, --proba and --uncertainty."
             )
-        explanation = _explain(trained, data, row)
+        explanation = _explain_row(trained_model, data, row)
         if as_json:
             print_json({"row": row, **explanation.to_body()})
         else:
             click.echo(str(explanation))
         return
-    drawn = _drawn(trained, uncertainty) if uncertainty else None
-    pieces = ordered_batches(data, trained.inputs.names)
+    score_steadiness = _make_steadiness_scorer(trained_model, uncertainty) if uncertainty else None
+    batches = iter_ordered_batches(data, trained_model.inputs.names)
 
-    def scored() -> Iterator[Any]:
-        done, hidden = 0, output is None and sys.stdout.isatty()
-        with progress("predicting", hidden=hidden) as advance, about(data):
-            for batch in pieces:
-                joint = trained.predict_joint_log_proba(batch)
-                yield joint, None if drawn is None else drawn(batch, joint)
-                done += batch.num_rows
-                advance(done)
+    def score_batches() -> Iterator[Any]:
+        rows_done, hidden = 0, output is None and sys.stdout.isatty()
+        with show_progress("predicting", hidden=hidden) as report_progress, error_context(data):
+            for batch in batches:
+                joint_scores = trained_model.predict_joint_log_proba(batch)
+                yield (
+                    joint_scores,
+                    None if score_steadiness is None else score_steadiness(batch, joint_scores),
+                )
+                rows_done += batch.num_rows
+                report_progress(rows_done)
 
-    classes, steady = trained.schema.classes, drawn is not None
-    write_predictions(scored(), classes, output, proba=proba, as_json=as_json, steady=steady)
+    classes, with_steadiness = trained_model.schema.classes, score_steadiness is not None
+    write_predictions(
+        score_batches(),
+        classes,
+        output,
+        with_probabilities=proba,
+        as_json=as_json,
+        with_steadiness=with_steadiness,
+    )
 
 
-def _drawn(model: NaiveBayesModel, path: str) -> Callable[[Any, Any], Any]:
+def _make_steadiness_scorer(model: NaiveBayesModel, path: str) -> Callable[[Any, Any], Any]:
     """Make a function of rows and scores that computes how steady each decision is."""
     from discreet.documents import read_text
     from discreet.estimation import estimate
-    from discreet.estimation.uncertainty import FEW_ROWS, Drawn
+    from discreet.estimation.uncertainty import MIN_SHIFT_ROWS, PosteriorDraws
     from discreet.statistics import Statistics
 
-    with about(path):
+    with error_context(path):
         statistics = Statistics.from_json(read_text(path))
         if estimate(statistics).to_json() != model.to_json():
             raise FormatError("these are not the statistics that the model was made of")
-        found = None if statistics.exact else Drawn(statistics)
-    first = True
+        posterior_draws = None if statistics.is_exact else PosteriorDraws(statistics)
+    is_first_batch = True
 
-    def steady(rows: Any, joint: Any) -> Any:
-        nonlocal first
-        decision = joint.argmax(axis=1)
-        if found is None:
-            return decision * 0.0 + 1.0
-        if first and len(decision) < FEW_ROWS:
-            warn(
-                f"{len(decision)} rows are too few to compare drawn classifiers with the shares of "
-                f"the classes (at least {FEW_ROWS}): how steady decisions are may be overstated"
+    def score_steadiness(rows: Any, joint_scores: Any) -> Any:
+        nonlocal is_first_batch
+        decisions = joint_scores.argmax(axis=1)
+        if posterior_draws is None:
+            return decisions * 0.0 + 1.0
+        if is_first_batch and len(decisions) < MIN_SHIFT_ROWS:
+            print_warning(
+                f"{len(decisions)} rows are too few to compare drawn classifiers with the shares "
+                f"of the classes (at least {MIN_SHIFT_ROWS}): how steady decisions are may be "
+                "overstated"
             )
-        first = False
-        return found.steadiness(rows, decision)
+        is_first_batch = False
+        return posterior_draws.estimate_agreement(rows, decisions)
 
-    return steady
+    return score_steadiness
 
 
-def _explain(model: NaiveBayesModel, data: str, row: int) -> Explanation:
-    from discreet.tables.engines import ordered_batches
+def _explain_row(model: NaiveBayesModel, data: str, row: int) -> Explanation:
+    from discreet.tables.engines import iter_ordered_batches
 
-    seen = 0
-    for batch in ordered_batches(data, model.inputs.names):
-        if row < seen + batch.num_rows:
-            return model.explain(batch.slice(row - seen, 1).to_pylist()[0])
-        seen += batch.num_rows
-    raise SchemaError(f"{data}: there is no row {row}; it has {seen} rows, the first is 0")
+    rows_before = 0
+    for batch in iter_ordered_batches(data, model.inputs.names):
+        if row < rows_before + batch.num_rows:
+            return model.explain(batch.slice(row - rows_before, 1).to_pylist()[0])
+        rows_before += batch.num_rows
+    raise SchemaError(f"{data}: there is no row {row}; it has {rows_before} rows, the first is 0")
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet evaluate model.json people.csv",
     )
 )
@@ -168,16 +179,18 @@ def evaluate(model: str, data: str, as_json: bool) -> None:
     computed from raw data: they are not protected, even if the model is.
     """
     from discreet.model import NaiveBayesModel
-    from discreet.model.evaluation import score
-    from discreet.tables.engines import ordered_batches
+    from discreet.model.evaluation import score_model
+    from discreet.tables.engines import iter_ordered_batches
 
-    trained = NaiveBayesModel.read(model)
+    trained_model = NaiveBayesModel.read(model)
     scores: Scores | None = None
-    with progress("evaluating") as advance, about(data):
-        for batch in ordered_batches(data, [*trained.inputs.names, trained.schema.target]):
-            part = score(trained, batch, batch[trained.schema.target])
-            scores = part if scores is None else scores + part
-            advance(scores.rows)
+    with show_progress("evaluating") as report_progress, error_context(data):
+        for batch in iter_ordered_batches(
+            data, [*trained_model.inputs.names, trained_model.schema.target]
+        ):
+            batch_scores = score_model(trained_model, batch, batch[trained_model.schema.target])
+            scores = batch_scores if scores is None else scores + batch_scores
+            report_progress(scores.rows)
     if scores is None or not scores.rows:
         raise FormatError(f"{data}: has no rows to evaluate")
     if as_json:
@@ -187,43 +200,58 @@ def evaluate(model: str, data: str, as_json: bool) -> None:
 
 
 def _print_scores(scores: Scores) -> None:
-    body, printer = scores.to_body(), console()
-    label = body["baseline"]["class"]
-    shown = table(f"{scores.rows:,} rows", "score", ">value", ">95 % interval", "")
-    for name, value, (low, high), remark in (
-        ("accuracy", body["accuracy"], body["interval"], ""),
-        ("baseline", body["baseline"]["accuracy"], body["baseline"]["interval"],
-         f"always {label!r}"),
-        ("log loss", body["log_loss"], body["log_loss_interval"], ""),
-        ("calibration error", body["calibration_error"], body["calibration_interval"],
+    score_body, printer = scores.to_body(), make_console()
+    majority_class = score_body["baseline"]["class"]
+    score_table = make_table(f"{scores.rows:,} rows", "score", ">value", ">95 % interval", "")
+    for score_name, score_value, (lower_end, upper_end), remark in (
+        ("accuracy", score_body["accuracy"], score_body["interval"], ""),
+        ("baseline", score_body["baseline"]["accuracy"], score_body["baseline"]["interval"],
+         f"always {majority_class!r}"),
+        ("log loss", score_body["log_loss"], score_body["log_loss_interval"], ""),
+        ("calibration error", score_body["calibration_error"], score_body["calibration_interval"],
          "mean gap between confidence and hit rate"),
     ):  # fmt: skip
-        shown.add_row(name, f"{value:.4f}", f"{low:.4f} to {high:.4f}", remark)
-    printer.print(shown)
-    by_class = table("by class", "class", ">rows", ">precision", ">recall")
-    for name, one in body["classes"].items():
-        parts = [(one[key], one[f"{key}_interval"]) for key in ("precision", "recall")]
-        by_class.add_row(name, f"{one['rows']:,}", *(_share(value, ends) for value, ends in parts))
-    printer.print(by_class)
-    reliable = table("calibration: said, and was right", ">confidence", ">rows", ">right")
-    for one in body["reliability"]:
-        right = _share(one["hits"], one["interval"])
-        reliable.add_row(f"{one['confidence']:.3f}", f"{one['rows']:,}", right)
-    printer.print(reliable)
-    names = list(body["classes"])
-    confusion = table("down: true class, across: predicted", "", *(f">{name}" for name in names))
-    for name, row in zip(names, scores.confusion, strict=True):
-        confusion.add_row(name, *(f"{number:,}" for number in row))
-    printer.print(confusion)
+        score_table.add_row(
+            score_name, f"{score_value:.4f}", f"{lower_end:.4f} to {upper_end:.4f}", remark
+        )
+    printer.print(score_table)
+    class_table = make_table("by class", "class", ">rows", ">precision", ">recall")
+    for class_name, class_scores in score_body["classes"].items():
+        rate_intervals = [
+            (class_scores[rate_name], class_scores[f"{rate_name}_interval"])
+            for rate_name in ("precision", "recall")
+        ]
+        class_table.add_row(
+            class_name,
+            f"{class_scores['rows']:,}",
+            *(_format_share(rate, rate_interval) for rate, rate_interval in rate_intervals),
+        )
+    printer.print(class_table)
+    reliability_table = make_table(
+        "calibration: said, and was right", ">confidence", ">rows", ">right"
+    )
+    for reliability_bin in score_body["reliability"]:
+        hit_rate = _format_share(reliability_bin["hits"], reliability_bin["interval"])
+        reliability_table.add_row(
+            f"{reliability_bin['confidence']:.3f}", f"{reliability_bin['rows']:,}", hit_rate
+        )
+    printer.print(reliability_table)
+    class_names = list(score_body["classes"])
+    confusion_table = make_table(
+        "down: true class, across: predicted", "", *(f">{class_name}" for class_name in class_names)
+    )
+    for class_name, confusion_row in zip(class_names, scores.confusion, strict=True):
+        confusion_table.add_row(class_name, *(f"{row_count:,}" for row_count in confusion_row))
+    printer.print(confusion_table)
     printer.print("These figures are about raw data and are not protected.")
 
 
-def _share(value: float, interval: list[float]) -> str:
+def _format_share(value: float, interval: list[float]) -> str:
     return "-" if value != value else f"{value:.3f} ({interval[0]:.3f} to {interval[1]:.3f})"
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet show model.json --strongest 5",
     )
 )
@@ -240,38 +268,38 @@ def show(model: str, strongest: int, as_json: bool) -> None:
     """Print a MODEL file: its promise, its priors and its strongest evidence."""
     from discreet.model import NaiveBayesModel
 
-    trained = NaiveBayesModel.read(model)
+    trained_model = NaiveBayesModel.read(model)
     if as_json:
-        print_json(model_body(trained, strongest))
+        print_json(make_model_body(trained_model, strongest))
     else:
-        trained.show(strongest)
+        trained_model.show(strongest)
 
 
-def model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
+def make_model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
     """Make the JSON values of what ``show`` prints."""
     import numpy as np
 
     from discreet.model import GaussianFactor
-    from discreet.model.explanation import strongest_evidence
-    from discreet.schema import text_of
+    from discreet.model.explanation import find_strongest_evidence
+    from discreet.schema import format_value
 
-    classes = [text_of(value) for value in model.schema.classes]
-    evidence = strongest_evidence(model, strongest)
+    class_names = [format_value(class_value) for class_value in model.schema.classes]
+    evidence = find_strongest_evidence(model, strongest)
     return {
         "guarantee": {**model.guarantee.to_body(), "text": str(model.guarantee)},
         "target": model.schema.target,
-        "prior": dict(zip(classes, np.exp(model.log_prior).tolist(), strict=True)),
+        "prior": dict(zip(class_names, np.exp(model.log_prior).tolist(), strict=True)),
         "features": list(model.inputs.names),
         "schema_digest": model.schema.digest,
         "strongest": [
-            {"feature": feature, "value": value, "class": label, "log_odds": odds}
-            for feature, value, label, odds in evidence
+            {"feature": feature, "value": value, "class": class_name, "log_odds": log_odds}
+            for feature, value, class_name, log_odds in evidence
         ],
         "numeric": [
             {
                 "feature": factor.name,
-                "mean": dict(zip(classes, factor.mean.tolist(), strict=True)),
-                "deviation": dict(zip(classes, np.sqrt(factor.variance).tolist(), strict=True)),
+                "mean": dict(zip(class_names, factor.mean.tolist(), strict=True)),
+                "deviation": dict(zip(class_names, np.sqrt(factor.variance).tolist(), strict=True)),
             }
             for factor in model.factors
             if isinstance(factor, GaussianFactor)
@@ -280,7 +308,7 @@ def model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet export model.json --to onnx -o model.onnx",
     )
 )
@@ -304,17 +332,17 @@ def export(model: str, kind: str, output: str, as_json: bool) -> None:
     from discreet.model import NaiveBayesModel
     from discreet.model.export import to_onnx, to_skops
 
-    trained = NaiveBayesModel.read(model)
-    content = to_onnx(trained) if kind == "onnx" else to_skops(trained)
-    write(output, content)
+    trained_model = NaiveBayesModel.read(model)
+    content = to_onnx(trained_model) if kind == "onnx" else to_skops(trained_model)
+    write_file(output, content)
     if as_json:
         print_json({"output": output, "format": kind, "bytes": len(content)})
     else:
-        note(f"{output}: {len(content):,} bytes")
+        print_note(f"{output}: {len(content):,} bytes")
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet sample model.json -n 1000 -o synthetic.csv",
     )
 )
@@ -331,7 +359,7 @@ def export(model: str, kind: str, output: str, as_json: bool) -> None:
 @click.option(
     "-o",
     "--output",
-    type=output_of("synthetic"),
+    type=make_output("synthetic"),
     help="A .csv or .parquet file instead of standard output.",
 )
 @json_option
@@ -343,68 +371,80 @@ def sample(model: str, count: int, seed: int | None, output: str | None, as_json
     metadata of a Parquet file; a CSV file holds records only, so that every program can read it.
     """
     from discreet.model import NaiveBayesModel
-    from discreet.model.sampling import sample as drawn
+    from discreet.model.sampling import sample_records as draw_records
 
-    trained = NaiveBayesModel.read(model)
-    columns = drawn(trained, count, seed)
-    promise = [
+    trained_model = NaiveBayesModel.read(model)
+    synthetic_columns = draw_records(trained_model, count, seed)
+    promise_lines = [
         "synthetic records, drawn from a released model",
-        *str(trained.guarantee).split("\n"),
+        *str(trained_model.guarantee).split("\n"),
     ]
     if as_json and output is None:
-        values = {name: list(column) for name, column in columns.items()}
-        print_json({"rows": count, "promise": "\n".join(promise), "columns": values})
+        values_by_column = {
+            column_name: list(column) for column_name, column in synthetic_columns.items()
+        }
+        print_json(
+            {"rows": count, "promise": "\n".join(promise_lines), "columns": values_by_column}
+        )
         return
     if output is None:
-        click.echo(_csv_of(columns), nl=False)
-        note("\n".join(promise))
+        click.echo(_format_csv(synthetic_columns), nl=False)
+        print_note("\n".join(promise_lines))
         return
     if output.lower().endswith(".parquet"):
-        write(output, _parquet_of(columns, promise))
+        write_file(output, _encode_parquet(synthetic_columns, promise_lines))
     elif output.lower().endswith(".csv"):
-        write(output, _csv_of(columns))
+        write_file(output, _format_csv(synthetic_columns))
     else:
         raise FormatError(f"{output}: records go to a file that ends in .csv or .parquet")
     if as_json:
-        print_json({"output": output, "rows": count, "promise": "\n".join(promise)})
+        print_json({"output": output, "rows": count, "promise": "\n".join(promise_lines)})
     else:
-        note(f"{output}: {count:,} {promise[0]}")
-        note("\n".join(promise[1:]))
+        print_note(f"{output}: {count:,} {promise_lines[0]}")
+        print_note("\n".join(promise_lines[1:]))
 
 
-def _csv_of(columns: dict[str, Any]) -> str:
+def _format_csv(columns: dict[str, Any]) -> str:
     """Format records as CSV, with values as in the schema; a missing value is empty."""
     import csv
     import io
 
-    from discreet.schema import text_of
+    from discreet.schema import format_value
 
-    spelt = [["" if v is None else text_of(v) for v in column] for column in columns.values()]
+    spelt_columns = [
+        ["" if value is None else format_value(value) for value in column]
+        for column in columns.values()
+    ]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*spelt, strict=True))
+    writer.writerows(zip(*spelt_columns, strict=True))
     return text.getvalue()
 
 
-def _parquet_of(columns: dict[str, Any], promise: list[str]) -> bytes:
+def _encode_parquet(columns: dict[str, Any], promise_lines: list[str]) -> bytes:
     import io
 
     import pyarrow as pa
     import pyarrow.parquet
 
-    made = pa.table({name: pa.array(_of_a_kind(column)) for name, column in columns.items()})
-    metadata = {**(made.schema.metadata or {}), b"discreet.promise": "\n".join(promise).encode()}
-    file = io.BytesIO()
-    pa.parquet.write_table(made.replace_schema_metadata(metadata), file)
-    return file.getvalue()
+    record_table = pa.table(
+        {column_name: pa.array(_convert_column(column)) for column_name, column in columns.items()}
+    )
+    metadata = {
+        **(record_table.schema.metadata or {}),
+        b"discreet.promise": "\n".join(promise_lines).encode(),
+    }
+    buffer = io.BytesIO()
+    pa.parquet.write_table(record_table.replace_schema_metadata(metadata), buffer)
+    return buffer.getvalue()
 
 
-def _of_a_kind(column: Any) -> list[Any]:
+def _convert_column(column: Any) -> list[Any]:
     """Convert a column for Arrow: unchanged if its values share a type, otherwise as text."""
-    from discreet.schema import text_of
+    from discreet.schema import format_value
 
     values: list[Any] = column.tolist()
     if len({type(value) for value in values if value is not None}) <= 1:
         return values
-    return [None if value is None else text_of(value) for value in values]
+    return [None if value is None else format_value(value) for value in values]

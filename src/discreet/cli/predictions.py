@@ -11,126 +11,182 @@ from typing import IO, Any
 import numpy as np
 
 from discreet.arrays import Array, Floats
-from discreet.cli.files import replacing
-from discreet.cli.output import note, print_json
+from discreet.cli.files import open_replacement
+from discreet.cli.output import print_json, print_note
 from discreet.errors import FormatError
-from discreet.model import normalised
-from discreet.schema import Value, text_of
+from discreet.model import compute_log_posterior
+from discreet.schema import Value, format_value
 
-__all__ = ["Scored", "write_predictions"]
+__all__ = ["ScoredBatches", "write_predictions"]
 
-Scored = Iterable[tuple[Floats, Floats | None]]
+ScoredBatches = Iterable[tuple[Floats, Floats | None]]
 """Joint log-probabilities of some rows, (rows, classes), and how steady each decision is."""
 
 
 def write_predictions(
-    scored: Scored,
+    scored_batches: ScoredBatches,
     classes: Sequence[Value],
     path: str | None,
     *,
-    proba: bool,
+    with_probabilities: bool,
     as_json: bool,
-    steady: bool,
+    with_steadiness: bool,
 ) -> None:
     """Write predictions batch by batch.
 
     Parameters
     ----------
-    scored : iterable of (scores, steadiness)
+    scored_batches : iterable of (scores, steadiness)
     classes : sequence
     path : str or None
         Where to; standard output if None.
-    proba : bool
+    with_probabilities : bool
         Whether to write the probability of every class, too.
     as_json : bool
         Print one JSON object: the predictions, or a summary where they go to a file.
-    steady : bool
+    with_steadiness : bool
         Whether each prediction comes with how steady it is.
     """
-    names = [text_of(value) for value in classes]
+    class_names = [format_value(value) for value in classes]
     if path is None:
         if as_json:
-            _json(scored, names, proba, steady)
+            _print_predictions(scored_batches, class_names, with_probabilities, with_steadiness)
         else:
-            _csv(sys.stdout, scored, names, proba, steady)
+            _write_csv(sys.stdout, scored_batches, class_names, with_probabilities, with_steadiness)
         return
-    parquet = path.lower().endswith(".parquet")
-    if not parquet and not path.lower().endswith(".csv"):
+    is_parquet = path.lower().endswith(".parquet")
+    if not is_parquet and not path.lower().endswith(".csv"):
         raise FormatError(f"{path}: predictions go to a file that ends in .csv or .parquet")
-    totals = np.zeros(len(names), dtype=np.int64)
-    with replacing(path) as beside:
-        if parquet:
-            _parquet(beside, _counted(scored, totals), classes, proba, steady)
+    class_totals = np.zeros(len(class_names), dtype=np.int64)
+    with open_replacement(path) as draft:
+        if is_parquet:
+            _write_parquet(
+                draft,
+                _count_predictions(scored_batches, class_totals),
+                classes,
+                with_probabilities,
+                with_steadiness,
+            )
         else:
-            with beside.open("w", encoding="utf-8", newline="") as stream:
-                _csv(stream, _counted(scored, totals), names, proba, steady)
-    summary = dict(zip(names, totals.tolist(), strict=True))
+            with draft.open("w", encoding="utf-8", newline="") as stream:
+                _write_csv(
+                    stream,
+                    _count_predictions(scored_batches, class_totals),
+                    class_names,
+                    with_probabilities,
+                    with_steadiness,
+                )
+    totals_by_class = dict(zip(class_names, class_totals.tolist(), strict=True))
     if as_json:
-        print_json({"output": path, "rows": int(totals.sum()), "predicted": summary})
+        print_json({"output": path, "rows": int(class_totals.sum()), "predicted": totals_by_class})
     else:
-        some = ", ".join(f"{name} {number:,}" for name, number in summary.items())
-        note(f"{path}: {totals.sum():,} rows ({some})")
+        totals_text = ", ".join(
+            f"{class_name} {total:,}" for class_name, total in totals_by_class.items()
+        )
+        print_note(f"{path}: {class_totals.sum():,} rows ({totals_text})")
 
 
-def _counted(scored: Scored, totals: Array) -> Iterator[tuple[Floats, Floats | None]]:
+def _count_predictions(
+    scored_batches: ScoredBatches, class_totals: Array
+) -> Iterator[tuple[Floats, Floats | None]]:
     """Yield the batches unchanged, and count how often each class is predicted."""
-    for scores, sure in scored:
-        totals += np.bincount(np.argmax(scores, axis=1), minlength=len(totals))
-        yield scores, sure
+    for scores, steadiness in scored_batches:
+        class_totals += np.bincount(np.argmax(scores, axis=1), minlength=len(class_totals))
+        yield scores, steadiness
 
 
-def _csv(stream: IO[str], scored: Scored, names: list[str], proba: bool, steady: bool) -> None:
-    words = np.array(names, dtype=object)
+def _write_csv(
+    stream: IO[str],
+    scored_batches: ScoredBatches,
+    class_names: list[str],
+    with_probabilities: bool,
+    with_steadiness: bool,
+) -> None:
+    label_texts = np.array(class_names, dtype=object)
     writer = csv.writer(stream, lineterminator="\n")
-    extra = ["steady"] if steady else []
-    writer.writerow(["prediction", *(f"P({name})" for name in names if proba), *extra])
-    for scores, sure in scored:
-        labels = words[np.argmax(scores, axis=1)].tolist()
-        columns = np.exp(normalised(scores)).T.tolist() if proba else []
-        columns += [] if sure is None else [np.round(sure, 3).tolist()]
-        writer.writerows(zip(labels, *columns, strict=True))
+    steady_header = ["steady"] if with_steadiness else []
+    writer.writerow(
+        [
+            "prediction",
+            *(f"P({class_name})" for class_name in class_names if with_probabilities),
+            *steady_header,
+        ]
+    )
+    for scores, steadiness in scored_batches:
+        labels = label_texts[np.argmax(scores, axis=1)].tolist()
+        output_columns = (
+            np.exp(compute_log_posterior(scores)).T.tolist() if with_probabilities else []
+        )
+        output_columns += [] if steadiness is None else [np.round(steadiness, 3).tolist()]
+        writer.writerows(zip(labels, *output_columns, strict=True))
     stream.flush()
 
 
-def _parquet(
-    path: Path, scored: Scored, classes: Sequence[Value], proba: bool, steady: bool
+def _write_parquet(
+    path: Path,
+    scored_batches: ScoredBatches,
+    classes: Sequence[Value],
+    with_probabilities: bool,
+    with_steadiness: bool,
 ) -> None:
     import pyarrow as pa
     import pyarrow.parquet
 
-    labels = _column(classes)
-    fields = [("prediction", labels.type)]
-    fields += [(f"P({text_of(value)})", pa.float64()) for value in classes if proba]
-    fields += [("steady", pa.float64())] if steady else []
-    shape = pa.schema(fields)
-    with path.open("wb") as file, pa.parquet.ParquetWriter(file, shape) as writer:
-        for scores, sure in scored:
-            columns = [labels.take(pa.array(np.argmax(scores, axis=1)))]
-            columns += list(np.exp(normalised(scores)).T) if proba else []
-            columns += [] if sure is None else [sure]
-            writer.write_batch(pa.record_batch([pa.array(one) for one in columns], schema=shape))
+    class_labels = _make_label_array(classes)
+    fields = [("prediction", class_labels.type)]
+    fields += [
+        (f"P({format_value(value)})", pa.float64()) for value in classes if with_probabilities
+    ]
+    fields += [("steady", pa.float64())] if with_steadiness else []
+    arrow_schema = pa.schema(fields)
+    with (
+        path.open("wb") as parquet_file,
+        pa.parquet.ParquetWriter(parquet_file, arrow_schema) as writer,
+    ):
+        for scores, steadiness in scored_batches:
+            output_columns = [class_labels.take(pa.array(np.argmax(scores, axis=1)))]
+            output_columns += (
+                list(np.exp(compute_log_posterior(scores)).T) if with_probabilities else []
+            )
+            output_columns += [] if steadiness is None else [steadiness]
+            writer.write_batch(
+                pa.record_batch(
+                    [pa.array(column) for column in output_columns], schema=arrow_schema
+                )
+            )
 
 
-def _column(classes: Sequence[Value]) -> Any:
+def _make_label_array(classes: Sequence[Value]) -> Any:
     """Make an Arrow array of the classes: in their type if they share one, otherwise as text."""
     import pyarrow as pa
 
-    kinds = {type(value) for value in classes}
-    return pa.array(list(classes) if len(kinds) == 1 else [text_of(value) for value in classes])
+    value_types = {type(value) for value in classes}
+    return pa.array(
+        list(classes) if len(value_types) == 1 else [format_value(value) for value in classes]
+    )
 
 
-def _json(scored: Scored, names: list[str], proba: bool, steady: bool) -> None:
-    labels: list[str] = []
+def _print_predictions(
+    scored_batches: ScoredBatches,
+    class_names: list[str],
+    with_probabilities: bool,
+    with_steadiness: bool,
+) -> None:
+    predicted_labels: list[str] = []
     probabilities: list[list[float]] = []
-    sureness: list[float] = []
-    for scores, sure in scored:
-        sureness.extend([] if sure is None else sure.tolist())
-        labels.extend(names[code] for code in np.argmax(scores, axis=1))
-        if proba:
-            probabilities.extend(np.exp(normalised(scores)).tolist())
-    body: dict[str, Any] = {"rows": len(labels), "classes": names, "predictions": labels}
-    if proba:
-        body["probabilities"] = probabilities
-    if steady:
-        body["steady"] = sureness
-    print_json(body)
+    steadiness: list[float] = []
+    for scores, batch_steadiness in scored_batches:
+        steadiness.extend([] if batch_steadiness is None else batch_steadiness.tolist())
+        predicted_labels.extend(class_names[class_code] for class_code in np.argmax(scores, axis=1))
+        if with_probabilities:
+            probabilities.extend(np.exp(compute_log_posterior(scores)).tolist())
+    summary: dict[str, Any] = {
+        "rows": len(predicted_labels),
+        "classes": class_names,
+        "predictions": predicted_labels,
+    }
+    if with_probabilities:
+        summary["probabilities"] = probabilities
+    if with_steadiness:
+        summary["steady"] = steadiness
+    print_json(summary)

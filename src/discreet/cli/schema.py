@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli import Commands
-from discreet.cli.drafting import ask_for_rest
-from discreet.cli.files import OUTPUT, write
-from discreet.cli.output import console, example, json_option, note, print_json, progress, table
+from discreet.cli import CommandGroup
+from discreet.cli.drafting import prompt_for_schema
+from discreet.cli.files import OUTPUT, write_file
+from discreet.cli.output import (
+    format_example,
+    json_option,
+    make_console,
+    make_table,
+    print_json,
+    print_note,
+    show_progress,
+)
 from discreet.errors import DiscreetError, PrivacyWarning, SchemaError
 
 if TYPE_CHECKING:
@@ -22,8 +30,8 @@ __all__ = ["schema"]
 
 
 @click.group(
-    cls=Commands,
-    epilog=example(
+    cls=CommandGroup,
+    epilog=format_example(
         "discreet schema show people.schema.json",
     ),
 )
@@ -32,7 +40,7 @@ def schema() -> None:
 
 
 @schema.command(
-    epilog=example(
+    epilog=format_example(
         "discreet schema new people.csv --target missed_payment -o people.schema.yaml",
         "discreet schema new postgres://host/db --table people > people.schema.yaml",
     )
@@ -56,14 +64,14 @@ def new(data: str, target: str, table: str | None, prompt: bool | None, output: 
     """
     from discreet.drafting import SchemaDraft
 
-    draft = SchemaDraft.of_source(data, target, table)
-    asking = sys.stdin.isatty() and sys.stderr.isatty() if prompt is None else prompt
+    draft = SchemaDraft.from_source(data, target, table)
+    is_prompting = sys.stdin.isatty() and sys.stderr.isatty() if prompt is None else prompt
     try:
-        for state in ask_for_rest(draft) if asking else ():
-            draft = state
+        for draft_state in prompt_for_schema(draft) if is_prompting else ():
+            draft = draft_state
     except click.Abort:
         click.echo(err=True)  # the line of the question
-        note("Stopped; what was answered is kept")
+        print_note("Stopped; what was answered is kept")
         raise
     finally:
         _write_draft(draft, output)
@@ -74,15 +82,15 @@ def _write_draft(draft: SchemaDraft, output: str | None) -> None:
     if output is None:
         click.echo(draft.to_yaml(), nl=False)
     else:
-        write(output, draft.to_yaml())
-        note(f"{output}: {len(draft.columns)} columns")
-    if draft.open:
-        left = f"{len(draft.open)} places to fill in"
-        note(f"{left}, then: discreet schema check {output or 'FILE'}")
+        write_file(output, draft.to_yaml())
+        print_note(f"{output}: {len(draft.columns)} columns")
+    if draft.open_fields:
+        open_places = f"{len(draft.open_fields)} places to fill in"
+        print_note(f"{open_places}, then: discreet schema check {output or 'FILE'}")
 
 
 @schema.command(
-    epilog=example(
+    epilog=format_example(
         "discreet schema infer people.csv --target missed_payment -o people.schema.json",
     )
 )
@@ -112,23 +120,32 @@ def infer(
     """
     from discreet.tables.inference import infer_schema
 
-    names = [name.strip() for part in categorical for name in part.split(",") if name.strip()]
-    with warnings.catch_warnings(record=True) as caught:
+    categorical_names = [
+        column_name.strip()
+        for name_list in categorical
+        for column_name in name_list.split(",")
+        if column_name.strip()
+    ]
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always", PrivacyWarning)
-        found = infer_schema(data, target, categorical=names, missing_tokens=list(tokens))
-    for warning in caught:
+        inferred_schema = infer_schema(
+            data, target, categorical=categorical_names, missing_tokens=list(tokens)
+        )
+    for warning in caught_warnings:
         if issubclass(warning.category, PrivacyWarning):
-            console(stderr=True).print(f"PrivacyWarning: {warning.message}", style="yellow")
+            make_console(stderr=True).print(f"PrivacyWarning: {warning.message}", style="yellow")
     if output is None:
-        click.echo(found.to_json(), nl=False)
+        click.echo(inferred_schema.to_json(), nl=False)
     else:
-        write(output, found.to_json())
-        counts = f"{len(found.features)} features, {len(found.classes)} classes"
-        note(f"{output}: {counts}, {found.digest}")
+        write_file(output, inferred_schema.to_json())
+        size_text = (
+            f"{len(inferred_schema.features)} features, {len(inferred_schema.classes)} classes"
+        )
+        print_note(f"{output}: {size_text}, {inferred_schema.digest}")
 
 
 @schema.command(
-    epilog=example(
+    epilog=format_example(
         "discreet schema check people.schema.json people.csv",
     )
 )
@@ -140,63 +157,81 @@ def check(path: str, data: str | None, as_json: bool) -> None:
 
     The numbers of rows by class that are printed for DATA are private: they are exact.
     """
-    from discreet.schema import Schema, text_of
+    from discreet.schema import Schema, format_value
 
-    public = Schema.read(path)
-    body: dict[str, Any] = {
+    public_schema = Schema.read(path)
+    check_result: dict[str, Any] = {
         "schema": path,
-        "digest": public.digest,
-        "features": len(public.features),
-        "classes": [text_of(value) for value in public.classes],
+        "digest": public_schema.digest,
+        "features": len(public_schema.features),
+        "classes": [format_value(value) for value in public_schema.classes],
     }
     if data is not None:
-        totals, problems = _counted(data, public)
-        body |= {"data": data, "fits": not problems, "problems": problems, "by_class": totals}
+        class_totals, problems = _count_rows(data, public_schema)
+        check_result |= {
+            "data": data,
+            "fits": not problems,
+            "problems": problems,
+            "by_class": class_totals,
+        }
     if as_json:
-        print_json(body)
-    if body.get("problems"):
-        raise SchemaError(f"{data} does not fit {path}: {_listed(body['problems'])}")
+        print_json(check_result)
+    if check_result.get("problems"):
+        raise SchemaError(
+            f"{data} does not fit {path}: {_format_problems(check_result['problems'])}"
+        )
     if as_json:
         return
-    click.echo(f"{path}: {body['features']} features, {len(body['classes'])} classes")
-    click.echo(public.digest)
+    click.echo(
+        f"{path}: {check_result['features']} features, {len(check_result['classes'])} classes"
+    )
+    click.echo(public_schema.digest)
     if data is not None:
-        click.echo(f"{data}: fits, {sum(body['by_class'].values()):,} rows")
-        for name, number in body["by_class"].items():
-            click.echo(f"  {public.target} = {name}: {number:,}")
+        click.echo(f"{data}: fits, {sum(check_result['by_class'].values()):,} rows")
+        for class_name, row_count in check_result["by_class"].items():
+            click.echo(f"  {public_schema.target} = {class_name}: {row_count:,}")
 
 
-def _counted(data: str, public: Schema) -> tuple[dict[str, int], list[str]]:
+def _count_rows(data: str, public_schema: Schema) -> tuple[dict[str, int], list[str]]:
     """Count the rows by class; return the counts, or every problem found."""
-    from discreet.schema import Schema, text_of
+    from discreet.schema import Schema, format_value
     from discreet.tables import count
 
-    with progress("counting", "queries") as advance:
+    with show_progress("counting", "queries") as report_progress:
         try:
-            totals = count(data, public, progress=advance).totals
-            names = [text_of(value) for value in public.classes]
-            return dict(zip(names, totals.tolist(), strict=True)), []
+            class_totals = count(data, public_schema, progress=report_progress).totals
+            class_names = [format_value(value) for value in public_schema.classes]
+            return dict(zip(class_names, class_totals.tolist(), strict=True)), []
         except SchemaError as error:
             problems = [str(error)]
-    for feature in public.features:  # counting stops at the first problem: check each feature alone
-        options = (public.missing, public.outliers, public.unseen, public.missing_tokens)
-        alone = Schema([feature], public.target, public.classes, *options)
+    for (
+        feature
+    ) in public_schema.features:  # counting stops at the first problem: check each feature alone
+        schema_options = (
+            public_schema.missing,
+            public_schema.outliers,
+            public_schema.unseen,
+            public_schema.missing_tokens,
+        )
+        single_feature_schema = Schema(
+            [feature], public_schema.target, public_schema.classes, *schema_options
+        )
         try:
-            count(data, alone)
+            count(data, single_feature_schema)
         except DiscreetError as error:
             if str(error) not in problems:
                 problems.append(str(error))
     return {}, problems
 
 
-def _listed(problems: list[str]) -> str:
+def _format_problems(problems: list[str]) -> str:
     if len(problems) == 1:
         return problems[0]
-    return "; ".join(f"({number}) {one}" for number, one in enumerate(problems, 1))
+    return "; ".join(f"({number}) {problem}" for number, problem in enumerate(problems, 1))
 
 
 @schema.command(
-    epilog=example(
+    epilog=format_example(
         "discreet schema show people.schema.json",
     )
 )
@@ -204,37 +239,39 @@ def _listed(problems: list[str]) -> str:
 @json_option
 def show(path: str, as_json: bool) -> None:
     """Print a SCHEMA file for people."""
-    from discreet.schema import Schema, text_of
+    from discreet.schema import Schema, format_value
 
-    public = Schema.read(path)
+    public_schema = Schema.read(path)
     if as_json:
-        print_json({**public.to_body(), "digest": public.digest})
+        print_json({**public_schema.to_body(), "digest": public_schema.digest})
         return
-    printer = console()
-    shown = table("", "feature", "kind", "values or bounds", ">cells", "optional")
-    for feature in public.features:
-        kind, domain, cells = _described(feature, public)
-        shown.add_row(feature.name, kind, domain, cells, "yes" if feature.optional else "no")
-    printer.print(shown)
-    classes = ", ".join(text_of(value) for value in public.classes)
-    printer.print(f"target     {public.target}: {classes}")
-    tokens = "".join(f", also spelt {token!r}" for token in public.missing_tokens)
-    printer.print(f"missing    {public.missing}{tokens}")
-    printer.print(f"outliers   {public.outliers}")
-    printer.print(f"unseen     {public.unseen}")
-    printer.print(f"digest     {public.digest}", soft_wrap=True)
+    printer = make_console()
+    feature_table = make_table("", "feature", "kind", "values or bounds", ">cells", "optional")
+    for feature in public_schema.features:
+        feature_kind, domain, cell_count = _describe_feature(feature, public_schema)
+        feature_table.add_row(
+            feature.name, feature_kind, domain, cell_count, "yes" if feature.optional else "no"
+        )
+    printer.print(feature_table)
+    class_list = ", ".join(format_value(value) for value in public_schema.classes)
+    printer.print(f"target     {public_schema.target}: {class_list}")
+    token_list = "".join(f", also spelt {token!r}" for token in public_schema.missing_tokens)
+    printer.print(f"missing    {public_schema.missing}{token_list}")
+    printer.print(f"outliers   {public_schema.outliers}")
+    printer.print(f"unseen     {public_schema.unseen}")
+    printer.print(f"digest     {public_schema.digest}", soft_wrap=True)
 
 
-def _described(feature: Feature, public: Schema) -> tuple[str, str, str]:
+def _describe_feature(feature: Feature, public_schema: Schema) -> tuple[str, str, str]:
     """Describe the kind, domain and number of cells of a feature."""
     from discreet.encoding import Cells
-    from discreet.schema import Categorical, text_of
+    from discreet.schema import Categorical, format_value
 
     if isinstance(feature, Categorical):
-        values = [text_of(value) for value in feature.values]
-        more = f", … ({len(values)} values)" if len(values) > 12 else ""
-        cells = Cells.of(public, feature.name).size
-        return "categorical", ", ".join(values[:12]) + more, str(cells)
-    kind = "whole number" if feature.integer else "number"
-    bounds = f"{feature.lower:g} to {feature.upper:g}" if feature.bounded else "no bounds"
-    return kind, bounds, "bins"
+        value_texts = [format_value(value) for value in feature.values]
+        omission_note = f", … ({len(value_texts)} values)" if len(value_texts) > 12 else ""
+        cell_count = Cells.from_schema(public_schema, feature.name).size
+        return "categorical", ", ".join(value_texts[:12]) + omission_note, str(cell_count)
+    number_kind = "whole number" if feature.integer else "number"
+    bounds_text = f"{feature.lower:g} to {feature.upper:g}" if feature.is_bounded else "no bounds"
+    return number_kind, bounds_text, "bins"

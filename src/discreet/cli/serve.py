@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.files import OUTPUT, write
-from discreet.cli.output import example, json_option, note, print_facts, print_json, progress
-from discreet.errors import DiscreetError, FormatError, MissingDependencyError, about
+from discreet.cli.files import OUTPUT, write_file
+from discreet.cli.output import (
+    format_example,
+    json_option,
+    print_facts,
+    print_json,
+    print_note,
+    show_progress,
+)
+from discreet.errors import DiscreetError, FormatError, MissingDependencyError, error_context
 
 if TYPE_CHECKING:
     from discreet.announcement import Announcement
@@ -19,25 +26,25 @@ if TYPE_CHECKING:
 
 __all__ = ["announce", "serve"]
 
-DATABASE = "collected.db"
+DEFAULT_DATABASE = "collected.db"
 
 
-def _parsed(path: str) -> tuple[str, Any]:
+def _read_document(path: str) -> tuple[str, Any]:
     """Read a JSON or YAML file; returns ("announcement", …) or ("collection", …)."""
     from discreet.announcement import Announcement
-    from discreet.collection.protocol import collection_of
-    from discreet.documents import json_of_yaml, parse, read_text
+    from discreet.collection.protocol import parse_collection_json
+    from discreet.documents import convert_yaml_to_json, parse_document, read_text
 
-    with about(path):
+    with error_context(path):
         text = read_text(path)
         if Path(path).suffix.lower() in (".yaml", ".yml"):
-            text = json_of_yaml(text, "collection")
-        if parse(text, "collection").get("format") == "discreet/announcement":
+            text = convert_yaml_to_json(text, "collection")
+        if parse_document(text, "collection").get("format") == "discreet/announcement":
             return "announcement", Announcement.from_json(text)
-        return "collection", collection_of(text)
+        return "collection", parse_collection_json(text)
 
 
-def _slug(path: str) -> str:
+def _make_slug(path: str) -> str:
     import re
 
     return re.sub(r"[^a-z0-9]+", "-", Path(path).stem.lower()).strip("-")[:64] or "survey"
@@ -47,7 +54,7 @@ def _slug(path: str) -> str:
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet announce questionnaire.yaml --example -o announcement.yaml",
         "discreet announce questionnaire.yaml announcement.yaml -o announcement.json",
     )
@@ -65,41 +72,41 @@ def announce(
     WORDS are a YAML or JSON file: who asks, in which languages and words, from when to when, by
     invitation or not. --example writes one with comments, to be completed.
     """
-    from discreet.announcement import Announcement, example_of
+    from discreet.announcement import Announcement, make_example_yaml
 
-    kind, collection = _parsed(document)
-    if kind != "collection":
+    document_kind, collection = _read_document(document)
+    if document_kind != "collection":
         raise FormatError(f"{document}: is an announcement; give the plan or questionnaire first")
     if as_example == (words is not None):
         raise click.UsageError("Give WORDS to check and seal, or --example to begin.")
     if words is None:
-        write(output, example_of(collection, _slug(document)))
-        note(f"{output}: complete it, then: discreet announce {document} {output}")
+        write_file(output, make_example_yaml(collection, _make_slug(document)))
+        print_note(f"{output}: complete it, then: discreet announce {document} {output}")
         return
-    with about(words):
-        made = Announcement.read(words)
-        made.check(collection)
-    write(output, made.to_json())
-    facts = {
+    with error_context(words):
+        announcement = Announcement.read(words)
+        announcement.check_collection(collection)
+    write_file(output, announcement.to_json())
+    summary = {
         "output": output,
-        "digest": made.digest,
-        "collection": made.collection,
-        "name": made.name,
-        "languages": list(made.words),
-        "entry": made.entry,
-        "withdrawal": made.withdrawal,
-        "batch": made.batch,
+        "digest": announcement.digest,
+        "collection": announcement.collection,
+        "name": announcement.name,
+        "languages": list(announcement.words),
+        "entry": announcement.entry,
+        "withdrawal": announcement.withdrawal,
+        "batch": announcement.batch,
     }
-    if made.deletes:
-        facts["deletes"] = made.deletes
-    print_facts(facts, as_json)
+    if announcement.deletes:
+        summary["deletes"] = announcement.deletes
+    print_facts(summary, as_json)
 
 
 # ------------------------------------------------------------------ serve
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet serve questionnaire.yaml",
         "discreet serve plan.json announcement.json --database postgresql://localhost/surveys",
         "discreet serve questionnaire.yaml --rehearse 500",
@@ -110,7 +117,7 @@ def announce(
 @click.argument("files", nargs=-1)
 @click.option(
     "--database",
-    default=DATABASE,
+    default=DEFAULT_DATABASE,
     show_default=True,
     envvar="DISCREET_DATABASE",
     help="A file, or the URL of SQLite or PostgreSQL; also DISCREET_DATABASE.",
@@ -184,112 +191,121 @@ def serve(files: tuple[str, ...], database: str, as_json: bool, **options: Any) 
     link for the collector that works once, and where the data and its keys are.
     """
     try:
-        from discreet.server.database import Database, unavailable
+        from discreet.server.database import Database, convert_database_errors
         from discreet.server.lost_keys import check_keys
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "server") from None
 
-    found = [(path, *_parsed(path)) for path in files]
-    aside = ("check", "token", "revoke")
-    serving = not any(options[name] for name in aside)
-    with Database(database, serving=serving, keys=options["keys"]) as opened:
+    documents = [(path, *_read_document(path)) for path in files]
+    one_shot_options = ("check", "token", "revoke")
+    is_serving = not any(options[option_name] for option_name in one_shot_options)
+    with Database(database, serving=is_serving, keys=options["keys"]) as open_database:
         if options["migrate"]:
-            opened.migrate(options["migrate"])
+            open_database.migrate(options["migrate"])
             click.echo(f"tables   version {options['migrate']}")
             return
-        opened.migrate()
-        with unavailable(opened):
+        open_database.migrate()
+        with convert_database_errors(open_database):
             if options["check"]:
-                _check(opened, as_json)
+                _check_tallies(open_database, as_json)
             elif options["give_up_lost"]:
-                _give_up(opened, as_json)
+                _give_up_lost_keys(open_database, as_json)
             elif options["token"] or options["revoke"]:
-                _tokens(opened, options["token"], options["revoke"])
+                _update_tokens(open_database, options["token"], options["revoke"])
             else:
-                check_keys(opened)
-                names = _added(opened, found, options)
+                check_keys(open_database)
+                survey_names = _add_surveys(open_database, documents, options)
                 if options["rehearse"]:
-                    _rehearsed(opened, names, options["rehearse"])
-                _run(opened, names, options, as_json)
+                    _rehearse_surveys(open_database, survey_names, options["rehearse"])
+                _run_server(open_database, survey_names, options, as_json)
 
 
-def _added(opened: Database, found: list[tuple[str, str, Any]], options: Any) -> list[str]:
+def _add_surveys(
+    database: Database, documents: list[tuple[str, str, Any]], options: Any
+) -> list[str]:
     """Store and open new surveys; return the names of all surveys in the files."""
     from discreet.announcement import Announcement
-    from discreet.server import surveys as acts
+    from discreet.server import surveys as server_surveys
 
-    told: dict[str, Announcement] = {
-        one.collection: one for _, kind, one in found if kind == "announcement"
+    announcements_by_digest: dict[str, Announcement] = {
+        stated_announcement.collection: stated_announcement
+        for _, document_kind, stated_announcement in documents
+        if document_kind == "announcement"
     }
-    names = []
-    for path, kind, collection in found:
-        if kind == "announcement":
+    survey_names = []
+    for path, document_kind, collection in documents:
+        if document_kind == "announcement":
             continue
-        announcement = told.pop(collection.digest, None) or Announcement.plain(
+        announcement = announcements_by_digest.pop(
+            collection.digest, None
+        ) or Announcement.make_default(
             collection,
-            _slug(path),
+            _make_slug(path),
             batch=options["batch"],
             entry="invited" if options["invited"] else "anyone",
             unprotected=options["unprotected"],
         )
-        with about(path):
-            announcement.check(collection)
-        _warn(collection, announcement)
-        known = acts.Surveys(opened).find(announcement.name)
-        if known is None:
-            with opened.write() as connection:
-                number = acts.create(connection, collection, announcement)
-                acts.set_state(connection, number, "open")
-        elif known.collection.digest != collection.digest:
+        with error_context(path):
+            announcement.check_collection(collection)
+        _warn_about_privacy(collection, announcement)
+        stored_survey = server_surveys.SurveyStore(database).find_survey(announcement.name)
+        if stored_survey is None:
+            with database.write() as connection:
+                survey_number = server_surveys.create_survey(connection, collection, announcement)
+                server_surveys.set_state(connection, survey_number, "open")
+        elif stored_survey.collection.digest != collection.digest:
             raise FormatError(
                 f"{path}: the database has a survey {announcement.name} with another "
                 f"{collection.kind}; people answered that one. Give this one another name, in an "
                 "announcement"
             )
-        elif announcement.digest != known.announcement.digest and _told(found, collection):
+        elif announcement.digest != stored_survey.announcement.digest and _is_announced(
+            documents, collection
+        ):
             raise FormatError(
                 f"{path}: the survey {announcement.name} was announced in other words or under "
                 "other rules; they do not change once it is published. Use another name"
             )
-        names.append(announcement.name)
-    if told:
+        survey_names.append(announcement.name)
+    if announcements_by_digest:
         raise FormatError(
             "an announcement names a plan or questionnaire that is not among the files: "
-            + ", ".join(one.name for one in told.values())
+            + ", ".join(unmatched.name for unmatched in announcements_by_digest.values())
         )
-    return names
+    return survey_names
 
 
-def _rehearsed(opened: Database, names: list[str], people: int) -> None:
-    from discreet.server.rehearsal import rehearse
-    from discreet.server.surveys import Surveys
+def _rehearse_surveys(database: Database, survey_names: list[str], people: int) -> None:
+    from discreet.server.rehearsal import create_rehearsal
+    from discreet.server.surveys import SurveyStore
 
-    surveys = Surveys(opened)
-    for name in names:
-        survey = surveys.find(name)
+    surveys = SurveyStore(database)
+    for survey_name in survey_names:
+        survey = surveys.find_survey(survey_name)
         assert survey is not None
-        made = rehearse(opened, survey.collection, survey.announcement, people)
-        note(f"{made}: {people:,} simulated people, to try the desk")
+        rehearsal_name = create_rehearsal(database, survey.collection, survey.announcement, people)
+        print_note(f"{rehearsal_name}: {people:,} simulated people, to try the desk")
 
 
-def _told(found: list[tuple[str, str, Any]], collection: Any) -> bool:
+def _is_announced(documents: list[tuple[str, str, Any]], collection: Any) -> bool:
     return any(
-        kind == "announcement" and one.collection == collection.digest for _, kind, one in found
+        document_kind == "announcement" and document.collection == collection.digest
+        for _, document_kind, document in documents
     )
 
 
-def _warn(collection: Any, announcement: Announcement) -> None:
-    from discreet.privacy import rounded_up
+def _warn_about_privacy(collection: Any, announcement: Announcement) -> None:
+    from discreet.privacy import format_rounded_up
 
-    guarantee = announcement.guarantee(collection)
-    if not guarantee.private:
+    guarantee = announcement.make_guarantee(collection)
+    if not guarantee.is_private:
         click.echo(
-            f"warning: {announcement.name} promises nothing: {guarantee.broken[0]}", err=True
+            f"warning: {announcement.name} promises nothing: {guarantee.void_reasons[0]}", err=True
         )
     elif guarantee.epsilon > 5:
         click.echo(
-            f"warning: {announcement.name} has epsilon {rounded_up(guarantee.epsilon)}; above 5 a "
-            "report says almost everything about its sender",
+            f"warning: {announcement.name} has epsilon {format_rounded_up(guarantee.epsilon)}; "
+            "above 5 a report says almost everything about its sender",
             err=True,
         )
     if announcement.batch < 10:
@@ -300,137 +316,149 @@ def _warn(collection: Any, announcement: Announcement) -> None:
         )
 
 
-def _check(opened: Database, as_json: bool) -> None:
-    from discreet.server.surveys import Surveys
-    from discreet.server.tallies import load, recounted, same
+def _check_tallies(database: Database, as_json: bool) -> None:
+    from discreet.server.surveys import SurveyStore
+    from discreet.server.tallies import has_same_counts, load_tally, recount_reports
 
     results = {}
-    with progress("recounting", "surveys") as advance:
-        for done, (survey, _) in enumerate(Surveys(opened).all(), 1):
-            with opened.read() as connection:
-                stored = load(connection, survey.number, survey.collection)
-                counted = recounted(connection, survey.number, survey.collection)
-            right = same(stored, counted)
+    with show_progress("recounting", "surveys") as report_progress:
+        for surveys_done, (survey, _) in enumerate(SurveyStore(database).list_surveys(), 1):
+            with database.read() as connection:
+                stored_tally = load_tally(connection, survey.number, survey.collection)
+                recounted_tally = recount_reports(connection, survey.number, survey.collection)
+            is_equal = has_same_counts(stored_tally, recounted_tally)
             results[survey.slug] = {
-                "reports": counted.reports,
-                "tally": stored.reports,
-                "same": right,
+                "reports": recounted_tally.reports,
+                "tally": stored_tally.reports,
+                "same": is_equal,
             }
-            advance(done)
+            report_progress(surveys_done)
     if as_json:
         print_json(results)
     else:
-        for slug, one in results.items():
-            verdict = "the tally is right" if one["same"] else f"THE TALLY SAYS {one['tally']:,}"
-            click.echo(f"{slug}  {one['reports']:,} reports, {verdict}")
-    if not all(one["same"] for one in results.values()):
+        for slug, survey_result in results.items():
+            verdict = (
+                "the tally is right"
+                if survey_result["same"]
+                else f"THE TALLY SAYS {survey_result['tally']:,}"
+            )
+            click.echo(f"{slug}  {survey_result['reports']:,} reports, {verdict}")
+    if not all(survey_result["same"] for survey_result in results.values()):
         raise DiscreetError("a tally is not what its reports add up to; restore a backup")
 
 
-def _give_up(opened: Database, as_json: bool) -> None:
+def _give_up_lost_keys(database: Database, as_json: bool) -> None:
     from discreet.server.lost_keys import give_up_lost
 
-    lost = give_up_lost(opened)
+    lost_counts = give_up_lost(database)
     if as_json:
-        print_json(lost)
+        print_json(lost_counts)
         return
-    for slug, count in lost.items():
-        click.echo(f"{slug}  {count:,} reports were not settled, and are lost")
-    if not lost:
+    for slug, lost_count in lost_counts.items():
+        click.echo(f"{slug}  {lost_count:,} reports were not settled, and are lost")
+    if not lost_counts:
         click.echo("no key is lost; nothing was given up")
 
 
-def _tokens(opened: Database, token: str | None, revoke: str | None) -> None:
+def _update_tokens(database: Database, token: str | None, revoke: str | None) -> None:
     from discreet.server.access import Access
 
-    access = Access(opened)
+    access = Access(database)
     if token:
         role, _, label = token.partition("=")
-        click.echo(access.make(role, label))
+        click.echo(access.create_token(role, label))
         click.echo("This is the only time that it is shown.", err=True)
     if revoke:
-        click.echo(f"revoked  {access.revoke(revoke)}")
+        click.echo(f"revoked  {access.revoke_tokens(revoke)}")
 
 
-def _run(opened: Database, names: list[str], options: Any, as_json: bool) -> None:
-    from discreet.server.app import application
-    from discreet.server.desk import desk_pages
-    from discreet.server.pages import public_pages
+def _run_server(database: Database, survey_names: list[str], options: Any, as_json: bool) -> None:
+    from discreet.server.app import create_application
+    from discreet.server.desk import create_desk_router
+    from discreet.server.pages import create_public_router
     from discreet.server.running import Server
-    from discreet.server.settings import Settings
-    from discreet.serving import Patience, tls_options, web_server
+    from discreet.server.settings import ServerSettings
+    from discreet.serving import RequestLimits, make_tls_options, make_web_server
 
-    tls = tls_options(options["certificate"], options["certificate_key"])
+    tls_settings = make_tls_options(options["certificate"], options["certificate_key"])
     host = options["host"]
-    runner = web_server(
+    web_runner = make_web_server(
         None,  # set below, when the port is known
-        Patience(start=20.0),
+        RequestLimits(base_seconds=20.0),
         host=host,
         port=options["port"],
-        **tls,
+        **tls_settings,
         proxy_headers=options["behind"] is not None,
         forwarded_allow_ips=options["behind"] or "127.0.0.1",
     )
-    socket = _listening(host, options["port"])
-    scheme = "https" if options["certificate"] else "http"
-    shown = f"[{host}]" if ":" in host else host
-    base = options["address"] or f"{scheme}://{shown}:{socket.getsockname()[1]}"
+    listening_socket = _open_socket(host, options["port"])
+    url_scheme = "https" if options["certificate"] else "http"
+    url_host = f"[{host}]" if ":" in host else host
+    base_url = (
+        options["address"] or f"{url_scheme}://{url_host}:{listening_socket.getsockname()[1]}"
+    )
     server = Server(
-        opened,
-        Settings(
-            base.rstrip("/"),
+        database,
+        ServerSettings(
+            base_url.rstrip("/"),
             rate=options["rate"],
             burst=max(20 * options["rate"], 1.0),
-            settle_every=options["settle_every"],
+            settle_interval=options["settle_every"],
             contact=options["contact"],
         ),
     )
-    runner.config.app = application(server, [public_pages(), desk_pages()])
-    _remind(server)
-    once = server.access.once()
-    listed = names or [survey.slug for survey, state in server.surveys.all() if state == "open"]
-    facts = {
-        "respondents": [f"{server.settings.base}/s/{name}" for name in listed],
-        "collector": f"{server.settings.base}/desk#once={once}",
-        "data": opened.place,
-        "keys": str(opened.keys.folder),
+    web_runner.config.app = create_application(
+        server, [create_public_router(), create_desk_router()]
+    )
+    _warn_overdue(server)
+    link_token = server.access.create_link_token()
+    listed_names = survey_names or [
+        survey.slug for survey, state in server.surveys.list_surveys() if state == "open"
+    ]
+    addresses = {
+        "respondents": [
+            f"{server.settings.base_url}/s/{survey_name}" for survey_name in listed_names
+        ],
+        "collector": f"{server.settings.base_url}/desk#once={link_token}",
+        "data": database.location,
+        "keys": str(database.keys.folder),
     }
     if as_json:
-        print_json(facts)
+        print_json(addresses)
     else:
-        for link in facts["respondents"]:
+        for link in addresses["respondents"]:
             click.echo(f"respondents  {link}")
-        click.echo(f"collector    {facts['collector']}  (works once, today)")
-        click.echo(f"data         {facts['data']}")
-        click.echo(f"keys         {facts['keys']}")
+        click.echo(f"collector    {addresses['collector']}  (works once, today)")
+        click.echo(f"data         {addresses['data']}")
+        click.echo(f"keys         {addresses['keys']}")
     sys.stdout.flush()
-    runner.run(sockets=[socket])
+    web_runner.run(sockets=[listening_socket])
 
 
-def _remind(server: Server) -> None:
+def _warn_overdue(server: Server) -> None:
     """Warn of surveys that should have been deleted, by their announcement."""
     from discreet.server.surveys import utc_day
 
-    for survey, _ in server.surveys.all():
-        told = survey.announcement
-        if told.overdue(utc_day()):
+    for survey, _ in server.surveys.list_surveys():
+        announcement = survey.announcement
+        if announcement.is_overdue(utc_day()):
             click.echo(
-                f"warning: {survey.slug} should have been deleted by {told.deletes}, by what "
-                "people were told; delete it at the desk",
+                f"warning: {survey.slug} should have been deleted by {announcement.deletes}, by "
+                "what people were told; delete it at the desk",
                 err=True,
             )
 
 
-def _listening(host: str, port: int) -> Any:
+def _open_socket(host: str, port: int) -> Any:
     """Open a listening socket, so that a link works as soon as it is printed."""
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        made = socket.create_server((host, port), family=family, backlog=2048)
+        listening_socket = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise FormatError(
             f"{host} port {port}: cannot be served: {error.strerror}; choose another --port"
         ) from None
-    made.set_inheritable(True)
-    return made
+    listening_socket.set_inheritable(True)
+    return listening_socket

@@ -16,51 +16,57 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.collection import PLAN, Wording, promise_body, read_collection, read_tally
-from discreet.cli.files import OUTPUT, output_of, replacing, write
-from discreet.cli.output import (
-    console,
-    example,
-    json_option,
-    note,
-    print_json,
-    print_promise,
-    progress,
-    warn,
+from discreet.cli.collection import (
+    PLAN,
+    CollectionWording,
+    make_guarantee_body,
+    read_collection,
+    read_tally,
 )
-from discreet.errors import EstimationError, FormatError, about
-from discreet.schema import text_of
+from discreet.cli.files import OUTPUT, make_output, open_replacement, write_file
+from discreet.cli.output import (
+    format_example,
+    json_option,
+    make_console,
+    print_guarantee,
+    print_json,
+    print_note,
+    print_warning,
+    show_progress,
+)
+from discreet.errors import EstimationError, FormatError, error_context
+from discreet.schema import format_value
 
 if TYPE_CHECKING:
     from discreet.collection.tally import Tally
 
-__all__ = ["shuffling", "tallying", "training"]
+__all__ = ["make_shuffle_command", "make_tally_command", "make_train_command"]
 
-TEXTS = (".jsonl", ".ndjson", ".json", ".csv")
-PIECE = 10_000
+TEXT_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv")
+REPORTS_PER_PIECE = 10_000
 """Reports from text files that are held in memory at once."""
 
 
-def shuffling(kind: Wording) -> click.Command:
+def make_shuffle_command(wording: CollectionWording) -> click.Command:
     """Make ``local shuffle`` or ``survey shuffle``: the step of an anonymiser."""
-    line = f"discreet {kind.group} shuffle {kind.file}"
+    command_line = f"discreet {wording.command_group} shuffle {wording.document_file}"
 
     @click.command(
         "shuffle",
-        epilog=example(
-            f"{line} received.jsonl -o shuffled.jsonl",
-            f"{line} 'received/*.jsonl' -o shuffled.parquet",
-            f"{line} --close",
+        epilog=format_example(
+            f"{command_line} received.jsonl -o shuffled.jsonl",
+            f"{command_line} 'received/*.jsonl' -o shuffled.parquet",
+            f"{command_line} --close",
         ),
     )
-    @click.argument("path", metavar=kind.metavar)
-    @click.argument("files", nargs=-1, metavar=f"[{kind.noun.upper()}S]...")
+    @click.argument("path", metavar=wording.metavar)
+    @click.argument("files", nargs=-1, metavar=f"[{wording.noun.upper()}S]...")
     @click.option("-o", "--output", type=OUTPUT, help=".jsonl or .parquet to write.")
     @click.option(
         "--memory",
         metavar="FILE",
-        help=f"Private file that remembers which {kind.noun}s were passed on; "
-        f"{kind.metavar}.memory if left out.",
+        help=f"Private file that remembers which {wording.noun}s were passed on; "
+        f"{wording.metavar}.memory if left out.",
     )
     @click.option(
         "--close", is_flag=True, help="Erase that memory: the last shuffle of this collection."
@@ -80,85 +86,105 @@ def shuffling(kind: Wording) -> click.Command:
     ) -> None:
         from discreet.collection.files import ReportFile, read_reports
         from discreet.collection.report import ALREADY_SHUFFLED
-        from discreet.collection.shuffle import shuffled
+        from discreet.collection.shuffle import shuffle_reports
         from discreet.collection.shuffle_memory import ShuffleMemory
         from discreet.randomness import as_random
 
-        collection = read_collection(kind, path)
+        collection = read_collection(wording, path)
         # of the file itself, so that a link to it has no memory of its own
-        remembered = ShuffleMemory(memory or f"{os.path.realpath(path)}.memory", collection)
+        shuffle_memory = ShuffleMemory(memory or f"{os.path.realpath(path)}.memory", collection)
         if close and not files and output is None:
-            remembered.close()
+            shuffle_memory.close()
             if as_json:
-                print_json({"memory": str(remembered.path), "closed": True})
+                print_json({"memory": str(shuffle_memory.path), "closed": True})
             else:
-                note(f"{remembered.path}: erased; this {kind.kind} is not shuffled any more")
+                print_note(
+                    f"{shuffle_memory.path}: erased; this {wording.kind} is not shuffled any more"
+                )
             return
         if not files or output is None:
-            raise click.UsageError(f"Name the {kind.noun}s of one shuffle, and -o.")
+            raise click.UsageError(f"Name the {wording.noun}s of one shuffle, and -o.")
         if not output.lower().endswith((".jsonl", ".parquet")):
-            raise FormatError(f"{output}: write the shuffled {kind.noun}s as .jsonl or .parquet")
-        texts = [file for source in files for file in _texts(source)]
-        tables = [source for source in files if not source.lower().endswith(TEXTS)]
-        found = chain(
-            (one or "" for one in _reports(collection, texts)),
-            chain.from_iterable(read_reports(one) for one in tables),
+            raise FormatError(f"{output}: write the shuffled {wording.noun}s as .jsonl or .parquet")
+        text_files = [text_file for source in files for text_file in _find_text_files(source)]
+        table_files = [source for source in files if not source.lower().endswith(TEXT_SUFFIXES)]
+        received_reports = chain(
+            (report or "" for report in _iter_reports(collection, text_files)),
+            chain.from_iterable(read_reports(table_file) for table_file in table_files),
         )
-        with progress("shuffling", f"{kind.noun}s") as advance:
-            seen = (advance(done) or one for done, one in enumerate(found, 1))
-            reports, counted = shuffled(collection, seen, as_random(None), few=few)
-        with replacing(output) as draft, remembered.passing_on(counted.seen):
+        with show_progress("shuffling", f"{wording.noun}s") as report_progress:
+            watched_reports = (
+                report_progress(reports_done) or report
+                for reports_done, report in enumerate(received_reports, 1)
+            )
+            shuffled_reports, shuffled_tally = shuffle_reports(
+                collection, watched_reports, as_random(None), allow_fewer=few
+            )
+        with (
+            open_replacement(output) as draft,
+            shuffle_memory.check_and_remember(shuffled_tally.seen),
+        ):
             if output.lower().endswith(".jsonl"):
-                draft.write_bytes("".join(one.to_json() for one in reports).encode())
+                draft.write_bytes("".join(report.to_json() for report in shuffled_reports).encode())
             else:
-                with ReportFile(draft, collection) as file:
-                    file.add(reports)
+                with ReportFile(draft, collection) as report_file:
+                    report_file.add_reports(shuffled_reports)
         if close:
-            remembered.close()
+            shuffle_memory.close()
         if as_json:
-            print_json({"output": output, "passed_on": len(reports), **_facts(counted)})
+            print_json(
+                {
+                    "output": output,
+                    "passed_on": len(shuffled_reports),
+                    **_make_summary(shuffled_tally),
+                }
+            )
             return
-        click.echo(f"passed on  {kind.counted(len(reports))} under new ids, in random order")
-        shuffled_before = counted.rejected[ALREADY_SHUFFLED]
-        invalid = counted.rejected.total() - shuffled_before
         click.echo(
-            f"left out   {counted.repeated:,} repeated, {invalid:,} invalid, "
+            f"passed on  {wording.format_count(len(shuffled_reports))} under new ids, in random "
+            "order"
+        )
+        shuffled_before = shuffled_tally.rejected[ALREADY_SHUFFLED]
+        invalid_count = shuffled_tally.rejected.total() - shuffled_before
+        click.echo(
+            f"left out   {shuffled_tally.repeated:,} repeated, {invalid_count:,} invalid, "
             f"{shuffled_before:,} shuffled before"
         )
 
     command.help = cleandoc(f"""
-    Strip ids and order from all {kind.noun}s of one shuffle: the step of an anonymiser.
+    Strip ids and order from all {wording.noun}s of one shuffle: the step of an anonymiser.
 
-    Each {kind.noun} gets the mark of this batch, by which a tally knows how many were shuffled
+    Each {wording.noun} gets the mark of this batch, by which a tally knows how many were shuffled
     together; what has a mark already is left out, because its sender would count twice.
     Repetitions and what nobody could have sent are left out, too, because afterwards nobody can
     recognise them. Delete what was received, and keep no record of who sent what or when.
 
-    A {kind.noun} goes into one shuffle only. If a folder grows and is shuffled twice, the
+    A {wording.noun} goes into one shuffle only. If a folder grows and is shuffled twice, the
     difference of the two outputs is what the people who came late answered. So ids that were used
     are remembered, as keyed hashes in a file that only you can read, and a shuffle that has one of
     them again is refused; --close erases the file when the collection ends. If the
-    {kind.metavar} is a shuffled one and there are too few {kind.noun}s to hide in, none is written.
+    {wording.metavar} is a shuffled one and there are too few {wording.noun}s to hide in, none is
+    written.
     """)
     return command
 
 
-def tallying(kind: Wording) -> click.Command:
+def make_tally_command(wording: CollectionWording) -> click.Command:
     """Make ``local tally`` or ``survey tally``: add up reports."""
-    line = f"discreet {kind.group} tally {kind.file}"
+    command_line = f"discreet {wording.command_group} tally {wording.document_file}"
 
     @click.command(
         "tally",
-        epilog=example(
-            f"{line} {kind.noun}s.parquet -o tally.json",
-            f"{line} 'monday/*.jsonl' tuesday.jsonl -o tally.json",
-            f"{line} east.parquet --merge west-tally.json -o tally.json",
+        epilog=format_example(
+            f"{command_line} {wording.noun}s.parquet -o tally.json",
+            f"{command_line} 'monday/*.jsonl' tuesday.jsonl -o tally.json",
+            f"{command_line} east.parquet --merge west-tally.json -o tally.json",
         ),
     )
-    @click.argument("path", metavar=kind.metavar)
-    @click.argument("files", nargs=-1, metavar=f"[{kind.noun.upper()}S]...")
+    @click.argument("path", metavar=wording.metavar)
+    @click.argument("files", nargs=-1, metavar=f"[{wording.noun.upper()}S]...")
     @click.option(
-        "-o", "--output", type=output_of("tally"), required=True, help="The tally file to write."
+        "-o", "--output", type=make_output("tally"), required=True, help="The tally file to write."
     )
     @click.option("--merge", multiple=True, metavar="TALLY", help="Also add this tally file.")
     @click.option(
@@ -175,213 +201,227 @@ def tallying(kind: Wording) -> click.Command:
         expected: int | None,
         as_json: bool,
     ) -> None:
-        collection = read_collection(kind, path)
+        collection = read_collection(wording, path)
         if not files and not merge:
             raise click.UsageError(
-                f"Name at least one file of {kind.noun}s, or a tally with --merge."
+                f"Name at least one file of {wording.noun}s, or a tally with --merge."
             )
-        counted = _counted(collection, files)
-        blind = counted.reports > len(counted.seen)
-        for other in merge:
-            with about(other):
-                more = read_tally(kind, other)
-                blind |= more.reports > len(more.seen)
-                counted = counted + more
-        _refuse_nothing(kind, path, counted)
-        write(output, counted.to_json())
+        total_tally = _count_reports(collection, files)
+        ids_are_sampled = total_tally.reports > len(total_tally.seen)
+        for merged_path in merge:
+            with error_context(merged_path):
+                merged_tally = read_tally(wording, merged_path)
+                ids_are_sampled |= merged_tally.reports > len(merged_tally.seen)
+                total_tally = total_tally + merged_tally
+        _require_counted_reports(wording, path, total_tally)
+        write_file(output, total_tally.to_json())
         if as_json:
-            print_json({"output": output, **_facts(counted)})
+            print_json({"output": output, **_make_summary(total_tally)})
         else:
-            _print_tally(kind, counted, output)
-        if merge and blind:
-            warn(
+            _print_tally(wording, total_tally, output)
+        if merge and ids_are_sampled:
+            print_warning(
                 "tallies of Parquet files keep a sample of their ids, so only many "
-                f"{kind.noun}s in two of them would have been noticed"
+                f"{wording.noun}s in two of them would have been noticed"
             )
-        for doubt in _doubts(kind, counted, expected):
-            warn(doubt)
+        for warning in _iter_warnings(wording, total_tally, expected):
+            print_warning(warning)
 
+    csv_note = ", or are .csv files of sheets" * (wording is not PLAN)
     command.help = cleandoc(f"""
-    Add up {kind.noun}s that answer a {kind.metavar}: Parquet or text files.
+    Add up {wording.noun}s that answer a {wording.metavar}: Parquet or text files.
 
-    Text files hold one {kind.noun} per line{", or are .csv files of sheets" * (kind is not PLAN)}.
+    Text files hold one {wording.noun} per line{csv_note}.
     All files and patterns count as one delivery: what is in two of them counts once. A bad
-    {kind.noun} is counted by its fault, and nothing else is lost. Tallies that are merged must not
-    share {kind.noun}s, and the same tally is never added twice.
+    {wording.noun} is counted by its fault, and nothing else is lost. Tallies that are merged must
+    not share {wording.noun}s, and the same tally is never added twice.
     """)
     return command
 
 
-WEAK = 0.1
+NOISY_CLASS_ERROR = 0.1
 """Standard error of the class shares above which a tally is mostly noise; gives a warning."""
 
 
-def _refuse_nothing(kind: Wording, path: str, tally: Tally[Any]) -> None:
+def _require_counted_reports(wording: CollectionWording, path: str, tally: Tally[Any]) -> None:
     """Refuse a tally in which no report could be counted: the files belong to another document."""
-    rejected = tally.rejected.total()
-    if tally.reports or not rejected:
+    rejected_count = tally.rejected.total()
+    if tally.reports or not rejected_count:
         return
-    faults = ", ".join(f"{number:,} {fault}" for fault, number in sorted(tally.rejected.items()))
+    fault_list = ", ".join(
+        f"{fault_count:,} {fault}" for fault, fault_count in sorted(tally.rejected.items())
+    )
     raise FormatError(
-        f"{path}: none of {rejected:,} {kind.noun}s can be counted ({faults}); give the "
-        f"{kind.kind} they were made with, and files of {kind.noun}s"
+        f"{path}: none of {rejected_count:,} {wording.noun}s can be counted ({fault_list}); give "
+        f"the {wording.kind} they were made with, and files of {wording.noun}s"
     )
 
 
-def _doubts(kind: Wording, tally: Tally[Any], expected: int | None) -> Iterator[str]:
+def _iter_warnings(
+    wording: CollectionWording, tally: Tally[Any], expected: int | None
+) -> Iterator[str]:
     """Yield warnings about a tally with far fewer reports than planned."""
     collection, people = tally.collection, tally.people
     if not people:
-        yield f"there are no {kind.noun}s in these files; nothing can be estimated from this tally"
+        yield (
+            f"there are no {wording.noun}s in these files; nothing can be estimated from this tally"
+        )
         return
     shuffle = collection.shuffled
-    planned = expected or (0 if shuffle is None else shuffle.respondents)
-    if 2 * people < planned:
+    planned_people = expected or (0 if shuffle is None else shuffle.respondents)
+    if 2 * people < planned_people:
         yield (
-            f"{people:,} people sent a {kind.noun}, {planned:,} were planned for; wait for more, "
-            "or expect wide intervals"
+            f"{people:,} people sent a {wording.noun}, {planned_people:,} were planned for; wait "
+            "for more, or expect wide intervals"
         )
-    error = _class_error(kind, collection, people)
-    if error > WEAK:
-        are = "is" if people == 1 else "are"
+    class_error = _compute_class_error(wording, collection, people)
+    if class_error > NOISY_CLASS_ERROR:
+        verb = "is" if people == 1 else "are"
         yield (
-            f"{kind.counted(people)} {are} few: shares of the classes have a standard error of up "
-            f"to {100 * error:.0f} percentage points; 'discreet {kind.group} size' says how many "
-            "people it takes"
+            f"{wording.format_count(people)} {verb} few: shares of the classes have a standard "
+            f"error of up to {100 * class_error:.0f} percentage points; 'discreet "
+            f"{wording.command_group} size' says how many people it takes"
         )
 
 
-def _class_error(kind: Wording, collection: Any, people: int) -> float:
+def _compute_class_error(wording: CollectionWording, collection: Any, people: int) -> float:
     """Compute the standard error of the class shares; 0 if they are not estimated."""
     target = collection.schema.target
-    if kind is PLAN:
-        from discreet.local.inversion import precision_of
+    if wording is PLAN:
+        from discreet.local.inversion import compute_precision
 
-        known = {one.feature: one.standard_error for one in precision_of(collection, people)}
-        return known.get(target, 0.0)
-    from discreet.survey.inversion import precision_of as precision_of_survey
+        errors_by_feature = {
+            cell.feature: cell.standard_error for cell in compute_precision(collection, people)
+        }
+        return errors_by_feature.get(target, 0.0)
+    from discreet.survey.inversion import compute_precision as precision_of_survey
 
-    labels = collection.cells[target].labels
-    text = f'"{target}" = "{labels[0]}"'
-    if any('"' in word for word in (target, labels[0])):
+    class_labels = collection.cells[target].labels
+    predicate = f'"{target}" = "{class_labels[0]}"'
+    if any('"' in word for word in (target, class_labels[0])):
         return 0.0
-    return precision_of_survey(collection, people, [text])[0].standard_error
+    return precision_of_survey(collection, people, [predicate])[0].standard_error
 
 
-def _counted(collection: Any, files: Sequence[str]) -> Tally[Any]:
+def _count_reports(collection: Any, files: Sequence[str]) -> Tally[Any]:
     """Count text files line by line, keeping ids; with Parquet files, count all in the engine."""
     from discreet.collection.bulk import tally_parquet
     from discreet.collection.tally import Tally
 
-    texts = [file for source in files for file in _texts(source)]
-    tables = [source for source in files if not source.lower().endswith(TEXTS)]
-    if not tables:
-        counted, done, reports = Tally(collection), 0, _reports(collection, texts)
-        with progress("tallying", f"{collection.noun}s") as advance:
-            while some := list(islice(reports, PIECE)):
-                good = [report for report in some if report is not None]
-                counted.add_all(good)
-                if len(good) < len(some):
-                    counted.rejected["misshapen"] += len(some) - len(good)
-                done += len(some)
-                advance(done)
-        return counted
+    text_files = [text_file for source in files for text_file in _find_text_files(source)]
+    table_files = [source for source in files if not source.lower().endswith(TEXT_SUFFIXES)]
+    if not table_files:
+        tally, reports_done, reports = Tally(collection), 0, _iter_reports(collection, text_files)
+        with show_progress("tallying", f"{collection.noun}s") as report_progress:
+            while piece := list(islice(reports, REPORTS_PER_PIECE)):
+                valid_reports = [report for report in piece if report is not None]
+                tally.add_all(valid_reports)
+                if len(valid_reports) < len(piece):
+                    tally.rejected["misshapen"] += len(piece) - len(valid_reports)
+                reports_done += len(piece)
+                report_progress(reports_done)
+        return tally
     with ExitStack() as stack:
-        misshapen = 0
-        if texts:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="discreet-"))
-            tables.append(os.path.join(folder, "lines.parquet"))
-            misshapen = _converted(collection, texts, tables[-1])
-        advance = stack.enter_context(progress("tallying", f"{collection.noun}s"))
-        source: Any = tables if len(tables) > 1 else tables[0]
-        counted = tally_parquet(collection, source, progress=advance)
-    if misshapen:
-        counted.rejected["misshapen"] += misshapen
-    return counted
+        misshapen_count = 0
+        if text_files:
+            temporary_folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="discreet-"))
+            table_files.append(os.path.join(temporary_folder, "lines.parquet"))
+            misshapen_count = _convert_to_parquet(collection, text_files, table_files[-1])
+        report_progress = stack.enter_context(show_progress("tallying", f"{collection.noun}s"))
+        parquet_source: Any = table_files if len(table_files) > 1 else table_files[0]
+        tally = tally_parquet(collection, parquet_source, progress=report_progress)
+    if misshapen_count:
+        tally.rejected["misshapen"] += misshapen_count
+    return tally
 
 
-def _texts(source: str) -> list[str]:
-    if not source.lower().endswith(TEXTS):
+def _find_text_files(source: str) -> list[str]:
+    if not source.lower().endswith(TEXT_SUFFIXES):
         return []
-    found = [source] if os.path.isfile(source) else sorted(glob.glob(source, recursive=True))
-    if not found:
+    text_files = [source] if os.path.isfile(source) else sorted(glob.glob(source, recursive=True))
+    if not text_files:
         raise FormatError(f"{source}: there is no such file")
-    return found
+    return text_files
 
 
-def _reports(collection: Any, files: Sequence[str]) -> Iterator[Any]:
-    from discreet.collection.texts import reports_in
+def _iter_reports(collection: Any, files: Sequence[str]) -> Iterator[Any]:
+    from discreet.collection.texts import read_text_reports
 
-    return chain.from_iterable(reports_in(collection, file) for file in files)
+    return chain.from_iterable(read_text_reports(collection, text_file) for text_file in files)
 
 
-def _converted(collection: Any, files: Sequence[str], output: str) -> int:
+def _convert_to_parquet(collection: Any, files: Sequence[str], output: str) -> int:
     """Write reports in text files to a Parquet file; return how many were malformed."""
     from discreet.collection.files import ReportFile
 
-    misshapen, reports = 0, _reports(collection, files)
-    with ReportFile(output, collection) as file:
-        while some := list(islice(reports, PIECE)):
-            good = [report for report in some if report is not None]
-            misshapen += len(some) - len(good)
-            file.add(good)
-    return misshapen
+    misshapen_count, reports = 0, _iter_reports(collection, files)
+    with ReportFile(output, collection) as report_file:
+        while piece := list(islice(reports, REPORTS_PER_PIECE)):
+            valid_reports = [report for report in piece if report is not None]
+            misshapen_count += len(piece) - len(valid_reports)
+            report_file.add_reports(valid_reports)
+    return misshapen_count
 
 
-def _facts(tally: Tally[Any]) -> dict[str, Any]:
-    whole = {}
+def _make_summary(tally: Tally[Any]) -> dict[str, Any]:
+    distinct_counts = {}
     if tally.collection.questions[0].size is None:
-        whole = {"different": len(tally.distinct()[0])}
+        distinct_counts = {"different": len(tally.get_distinct_answers()[0])}
     return {
         tally.collection.kind: tally.collection.digest,
         "counted": tally.reports,
         "people": tally.people,
-        **whole,
+        **distinct_counts,
         "repeated": tally.repeated,
         "rejected": dict(tally.rejected),
         "by_question": tally.counted.tolist(),
-        "smallest_batch": tally.together,
+        "smallest_batch": tally.smallest_shuffle_size,
         "simulated": tally.simulated,
     }
 
 
-def _batches(tally: Tally[Any]) -> str:
-    number = len(tally.batches)
-    return f"{number:,}, the smallest with {tally.together:,} {tally.collection.noun}s"
+def _format_batches(tally: Tally[Any]) -> str:
+    batch_count = len(tally.batches)
+    return (
+        f"{batch_count:,}, the smallest with {tally.smallest_shuffle_size:,} "
+        f"{tally.collection.noun}s"
+    )
 
 
-def _print_tally(kind: Wording, tally: Tally[Any], output: str) -> None:
-    facts = _facts(tally)
-    click.echo(f"counted    {kind.counted(tally.reports)}")
+def _print_tally(wording: CollectionWording, tally: Tally[Any], output: str) -> None:
+    summary = _make_summary(tally)
+    click.echo(f"counted    {wording.format_count(tally.reports)}")
     if tally.people != tally.reports:
         click.echo(f"people     {tally.people:,}, if each sent {tally.collection.reports} reports")
-    if "different" in facts:
-        click.echo(f"different  {facts['different']:,}")
+    if "different" in summary:
+        click.echo(f"different  {summary['different']:,}")
     click.echo(f"repeated   {tally.repeated:,}")
     click.echo(f"rejected   {tally.rejected.total():,}")
-    for fault, number in sorted(tally.rejected.items()):
-        click.echo(f"  {fault}: {number:,}")
+    for fault, fault_count in sorted(tally.rejected.items()):
+        click.echo(f"  {fault}: {fault_count:,}")
     if tally.collection.shuffled is not None:
-        some = "some came without a batch mark: the local promise only"
-        click.echo(f"batches    {_batches(tally) if tally.together else some}")
+        unmarked_note = "some came without a batch mark: the local promise only"
+        click.echo(
+            f"batches    {_format_batches(tally) if tally.smallest_shuffle_size else unmarked_note}"
+        )
     if tally.simulated:
         click.echo(f"simulated  some {tally.collection.noun}s came from a seed; no promise holds")
-    note(f"{output}: the tally of {tally.collection.digest}")
+    print_note(f"{output}: the tally of {tally.collection.digest}")
 
 
-def training(kind: Wording) -> click.Command:
+def make_train_command(wording: CollectionWording) -> click.Command:
     """Make ``local train`` or ``survey train``: estimate a model from a tally."""
 
     @click.command(
         "train",
-        epilog=example(
-            f"discreet {kind.group} train tally.json -o model.json",
+        epilog=format_example(
+            f"discreet {wording.command_group} train tally.json -o model.json",
             "discreet evaluate model.json people.csv",
         ),
     )
     @click.argument("tallies", metavar="TALLY...", nargs=-1, required=True)
     @click.option(
-        "-o", "--output", type=output_of("model"), required=True, help="The model file to write."
+        "-o", "--output", type=make_output("model"), required=True, help="The model file to write."
     )
     @click.option(
         "--postprocess",
@@ -390,7 +430,7 @@ def training(kind: Wording) -> click.Command:
     )
     @click.option(
         "--statistics",
-        type=output_of("statistics"),
+        type=make_output("statistics"),
         help="Also write the estimates, for predict --uncertainty.",
     )
     @json_option
@@ -413,49 +453,62 @@ def training(kind: Wording) -> click.Command:
         from discreet.estimation import estimate
         from discreet.scoring import Scoring
 
-        waves = [read_tally(kind, tally) for tally in tallies]
-        with about(", ".join(tallies)):
-            found = _statistics(kind, waves)
+        wave_tallies = [read_tally(wording, tally_path) for tally_path in tallies]
+        with error_context(", ".join(tallies)):
+            wave_statistics = _estimate_statistics(wording, wave_tallies)
             if postprocess is not None:
-                found = replace(found, scoring=Scoring(postprocess))
-            model = estimate(found)
-        reports, people = sum(one.reports for one in waves), sum(one.people for one in waves)
-        write(output, model.to_json())
+                wave_statistics = replace(wave_statistics, scoring=Scoring(postprocess))
+            trained_model = estimate(wave_statistics)
+        report_count = sum(wave_tally.reports for wave_tally in wave_tallies)
+        people = sum(wave_tally.people for wave_tally in wave_tallies)
+        write_file(output, trained_model.to_json())
         if statistics is not None:
-            write(statistics, found.to_json())
-        classes = [text_of(value) for value in model.schema.classes]
-        prior = dict(zip(classes, np.exp(model.log_prior).tolist(), strict=True))
+            write_file(statistics, wave_statistics.to_json())
+        class_names = [format_value(value) for value in trained_model.schema.classes]
+        class_prior = dict(zip(class_names, np.exp(trained_model.log_prior).tolist(), strict=True))
         if as_json:
-            facts = {"output": output, f"{kind.noun}s": reports, "people": people}
-            print_json({**facts, "prior": prior, "guarantee": promise_body(model.guarantee)})
+            summary = {"output": output, f"{wording.noun}s": report_count, "people": people}
+            print_json(
+                {
+                    **summary,
+                    "prior": class_prior,
+                    "guarantee": make_guarantee_body(trained_model.guarantee),
+                }
+            )
             return
-        printer = console()
-        print_promise(model.guarantee)
-        printer.print(f"\n{kind.noun + 's':<10} {reports:,} counted")
-        printer.print(f"features   {len(model.factors)} of {len(model.schema.features)}")
-        shares = ", ".join(f"{name} {share:.3f}" for name, share in prior.items())
-        printer.print(f"prior      {shares}")
-        printer.print(f"{output}: {model.schema.target} from {', '.join(model.schema.names)}")
+        printer = make_console()
+        print_guarantee(trained_model.guarantee)
+        printer.print(f"\n{wording.noun + 's':<10} {report_count:,} counted")
+        printer.print(
+            f"features   {len(trained_model.factors)} of {len(trained_model.schema.features)}"
+        )
+        prior_text = ", ".join(
+            f"{class_name} {share:.3f}" for class_name, share in class_prior.items()
+        )
+        printer.print(f"prior      {prior_text}")
+        printer.print(
+            f"{output}: {trained_model.schema.target} from {', '.join(trained_model.schema.names)}"
+        )
 
     return command
 
 
-def _statistics(kind: Wording, waves: Sequence[Tally[Any]]) -> Any:
-    if kind is PLAN:
-        from discreet.local.inversion import statistics_of
-        from discreet.local.waves import combined
+def _estimate_statistics(wording: CollectionWording, wave_tallies: Sequence[Tally[Any]]) -> Any:
+    if wording is PLAN:
+        from discreet.local.inversion import estimate_statistics
+        from discreet.local.waves import combine_waves
 
-        if len(waves) == 1:
-            return statistics_of(waves[0])
-        if len({one.collection.digest for one in waves}) < len(waves):
+        if len(wave_tallies) == 1:
+            return estimate_statistics(wave_tallies[0])
+        if len({wave_tally.collection.digest for wave_tally in wave_tallies}) < len(wave_tallies):
             raise EstimationError(
                 "two tallies answer the same plan; add them with 'discreet local tally'"
             )
-        found = [statistics_of(one) for one in waves]
-        return combined(found, [one.people for one in waves])
-    if len(waves) > 1:
+        wave_statistics = [estimate_statistics(wave_tally) for wave_tally in wave_tallies]
+        return combine_waves(wave_statistics, [wave_tally.people for wave_tally in wave_tallies])
+    if len(wave_tallies) > 1:
         raise EstimationError("give one tally; add several with 'discreet survey tally'")
-    (tally,) = waves
-    from discreet.survey.inversion import statistics_of as statistics_of_sheets
+    (sheet_tally,) = wave_tallies
+    from discreet.survey.inversion import estimate_statistics as statistics_of_sheets
 
-    return statistics_of_sheets(tally)
+    return statistics_of_sheets(sheet_tally)

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from discreet.cli.files import output_of, write
+from discreet.cli.files import make_output, write_file
 from discreet.cli.ledgers import require_budget_file
-from discreet.cli.output import example, json_option, note, print_json, progress
+from discreet.cli.output import format_example, json_option, print_json, print_note, show_progress
 
 if TYPE_CHECKING:
-    from discreet.ledger import Spending
+    from discreet.ledger import LedgerState
 
 __all__ = ["train"]
 
 METHODS = ("histogram", "moments", "global", "global-published", "smooth", "trimmed")
 
 
-class Shares(click.ParamType[dict[str, float]]):
+class SharesParam(click.ParamType[dict[str, float]]):
     """``age=2,sex=1``."""
 
     name = "age=2,sex=1"
@@ -29,18 +29,18 @@ class Shares(click.ParamType[dict[str, float]]):
         """Parse names and weights."""
         if isinstance(value, dict):
             return value
-        found: dict[str, float] = {}
-        for part in filter(None, str(value).split(",")):
-            name, _, weight = part.rpartition("=")
+        weights: dict[str, float] = {}
+        for pair_text in filter(None, str(value).split(",")):
+            feature_name, _, weight_text = pair_text.rpartition("=")
             try:
-                found[name.strip()] = float(weight)
+                weights[feature_name.strip()] = float(weight_text)
             except ValueError:
-                self.fail(f"invalid share {part!r}; write age=2,sex=1", param, ctx)
-        return found
+                self.fail(f"invalid share {pair_text!r}; write age=2,sex=1", param, ctx)
+        return weights
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet train people.csv --schema people.schema.json --epsilon 1 -o model.json",
         "discreet train 'data/*.parquet' --schema s.json --epsilon 0.5 \\",
         "    --budget-file budget.json --budget-total 3 -o model.json",
@@ -58,7 +58,7 @@ class Shares(click.ParamType[dict[str, float]]):
     show_default=True,
     help="How the noisy statistics are computed.",
 )
-@click.option("--allocation", type=Shares(), help="Shares of the budget by feature.")
+@click.option("--allocation", type=SharesParam(), help="Shares of the budget by feature.")
 @click.option("--bins", type=click.IntRange(1, 1024), help="Equal bins of every numeric feature.")
 @click.option(
     "--likelihood", type=click.Choice(["gaussian", "truncated"]), default="gaussian", hidden=True
@@ -81,11 +81,11 @@ class Shares(click.ParamType[dict[str, float]]):
     help="Charge even a void guarantee, and mark the ledger as broken.",
 )
 @click.option(
-    "-o", "--output", type=output_of("model"), required=True, help="The model file to write."
+    "-o", "--output", type=make_output("model"), required=True, help="The model file to write."
 )
 @click.option(
     "--statistics",
-    type=output_of("statistics"),
+    type=make_output("statistics"),
     help="Also write the noisy numbers, for predict --uncertainty.",
 )
 @json_option
@@ -116,11 +116,11 @@ def train(
     Trainings with a void guarantee (an inferred schema, a published method, an infinite epsilon)
     are refused, too.
     """
-    from discreet.central.budget import PUBLIC, Settings
-    from discreet.central.training import Method, Request, train_and_charge
+    from discreet.central.budget import PUBLIC_SCHEMA_ASSUMPTION, CentralSettings
+    from discreet.central.training import Method, TrainingRequest, train_and_charge
     from discreet.estimation import estimate
     from discreet.ledger import Ledger
-    from discreet.privacy import Account, Guarantee, rounded_up
+    from discreet.privacy import Account, Guarantee, format_rounded_up
     from discreet.randomness import CryptoRandom
     from discreet.schema import Schema
     from discreet.tables.source import TableSource
@@ -134,59 +134,72 @@ def train(
             f"--budget-total-delta {budget_total_delta:g} is for a new ledger; give --budget-total "
             "as well."
         )
-    spending: Spending | None = None
-    with progress("Counting", "queries", as_json) as advance:
-        public = Schema.read(path)
-        settings = Settings(
+    spending: LedgerState | None = None
+    with show_progress("Counting", "queries", as_json) as report_progress:
+        public_schema = Schema.read(path)
+        central_settings = CentralSettings(
             allocation,
             "auto" if bins is None else bins,
             likelihood,
             corrections=corrections,
-            assumptions=() if public.inferred else (PUBLIC,),
+            assumptions=() if public_schema.inferred else (PUBLIC_SCHEMA_ASSUMPTION,),
         )
-        asked: Request = {
+        training_request: TrainingRequest = {
             "epsilon": epsilon,
             "delta": delta,
             "method": method,
-            "settings": settings,
+            "settings": central_settings,
         }
-        rows = TableSource(data, public, table=table, progress=advance)
+        table_source = TableSource(data, public_schema, table=table, progress=report_progress)
 
-        def charge(promise: Guarantee) -> Account:
+        def charge_ledger(guarantee: Guarantee) -> Account:
             nonlocal spending
             assert budget_file is not None
             ledger = Ledger(budget_file)
             if budget_total is not None:
                 ledger = Ledger.create(budget_file, budget_total, budget_total_delta or 0.0)
-            spending = ledger.charge(promise, f"training by {method}", who=data, void=void)
-            return spending.account(ledger.path.name)
+            spending = ledger.charge(
+                guarantee, f"training by {method}", data_source=data, void=void
+            )
+            return spending.make_account(ledger.path.name)
 
         has_ledger = budget_file is not None
-        paying = charge if has_ledger else None
-        released = train_and_charge(
-            rows, paying, has_ledger=has_ledger, **asked, random=CryptoRandom()
+        charge_callback = charge_ledger if has_ledger else None
+        released_statistics = train_and_charge(
+            table_source,
+            charge_callback,
+            has_ledger=has_ledger,
+            **training_request,
+            random=CryptoRandom(),
         )
-    write(output, estimate(released).to_json())
+    write_file(output, estimate(released_statistics).to_json())
     if statistics is not None:
-        write(statistics, released.to_json())
-    promise = released.guarantee
+        write_file(statistics, released_statistics.to_json())
+    guarantee = released_statistics.guarantee
     if as_json:
-        body = {"output": output, "method": method, "guarantee": promise.to_body()}
-        print_json(body | ({} if spending is None else {"budget": _state(spending)}))
+        summary = {"output": output, "method": method, "guarantee": guarantee.to_body()}
+        print_json(summary | ({} if spending is None else {"budget": _make_budget_body(spending)}))
         return
-    costs = [f"  {rounded_up(charge.epsilon):<10} {charge.name}" for charge in promise.charges]
-    lines = [str(promise), *costs]
-    note(f"{output}: {method}, {len(public.features)} features")
+    cost_lines = [
+        f"  {format_rounded_up(budget_charge.epsilon):<10} {budget_charge.name}"
+        for budget_charge in guarantee.charges
+    ]
+    lines = [str(guarantee), *cost_lines]
+    print_note(f"{output}: {method}, {len(public_schema.features)} features")
     click.echo("\n".join(lines))
     if spending is not None:
-        note(f"{budget_file}: {float(spending.left[0]):g} left")
-        for reason in spending.broken:
+        print_note(f"{budget_file}: {float(spending.remaining[0]):g} left")
+        for reason in spending.void_reasons:
             click.echo(
                 f"{budget_file}: BROKEN: the total no longer limits what was released ({reason})",
                 err=True,
             )
 
 
-def _state(spending: Spending) -> dict[str, Any]:
-    left = [float(one) for one in spending.left]
-    return {"left": left[0], "left_delta": left[1], "broken": list(spending.broken)}
+def _make_budget_body(spending: LedgerState) -> dict[str, Any]:
+    left_budget = [float(amount) for amount in spending.remaining]
+    return {
+        "left": left_budget[0],
+        "left_delta": left_budget[1],
+        "broken": list(spending.void_reasons),
+    }

@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from discreet.cli.files import NEW_FOLDER
-from discreet.cli.output import example, json_option, print_facts, print_json
+from discreet.cli.output import format_example, json_option, print_facts, print_json
 from discreet.errors import DiscreetError, FormatError, MissingDependencyError
 
 __all__ = ["page", "verify"]
 
 
-def _bundle() -> Any:
+def _load_bundle() -> Any:
     try:
         from discreet.server.bundle import Bundle
     except ModuleNotFoundError as error:
@@ -24,7 +24,7 @@ def _bundle() -> Any:
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet verify https://survey.example.org/s/health",
         "discreet verify https://survey.example.org/s/health --release page.sha256",
         "discreet verify",
@@ -47,14 +47,14 @@ def verify(url: str | None, release: str | None, listed: bool, as_json: bool) ->
     file page.sha256 of a release. A server may show others another page than you: verify
     from several places, and never with a personal link.
     """
-    bundle = _bundle()
-    if release is not None and Path(release).read_bytes() != bundle.listing.encode():
+    bundle = _load_bundle()
+    if release is not None and Path(release).read_bytes() != bundle.hash_listing.encode():
         raise DiscreetError(
             f"{release}: lists a different page from this program's ({bundle.digest}); install the "
             "release that the file belongs to, and verify with that"
         )
     if listed:
-        click.echo(bundle.listing, nl=False)
+        click.echo(bundle.hash_listing, nl=False)
         return
     if url is None:
         if as_json:
@@ -64,40 +64,40 @@ def verify(url: str | None, release: str | None, listed: bool, as_json: bool) ->
         return
     import httpx
 
-    from discreet.server.verify import verify as compared
+    from discreet.server.verify import verify_page as compare_page
 
     with httpx.Client(timeout=30) as client:
 
-        def fetch(address: str) -> tuple[int, bytes, str]:
+        def fetch_url(address: str) -> tuple[int, bytes, str]:
             try:
-                answer = client.get(address)
+                response = client.get(address)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).rstrip(".")
                 raise FormatError(
                     f"{address}: cannot be reached: {reason}; check the address and the network"
                 ) from None
-            policy = answer.headers.get("content-security-policy", "")
-            return answer.status_code, answer.content, policy
+            policy = response.headers.get("content-security-policy", "")
+            return response.status_code, response.content, policy
 
-        found = compared(url, fetch, bundle)
-    same = all(one.same for one in found)
+        compared_files = compare_page(url, fetch_url, bundle)
+    is_same = all(compared_file.same for compared_file in compared_files)
     if as_json:
-        print_json({"url": url, "same": same, "digest": bundle.digest,
-                    "files": [vars(one) for one in found]})  # fmt: skip
+        file_bodies = [vars(compared_file) for compared_file in compared_files]
+        print_json({"url": url, "same": is_same, "digest": bundle.digest, "files": file_bodies})
     else:
-        width = max(len(one.name) for one in found)
-        for one in found:
-            mark = "same   " if one.same else "CHANGED"
-            click.echo(f"{mark}  {one.name:<{width}}  {one.detail}".rstrip())
+        width = max(len(compared_file.name) for compared_file in compared_files)
+        for compared_file in compared_files:
+            mark = "same   " if compared_file.same else "CHANGED"
+            click.echo(f"{mark}  {compared_file.name:<{width}}  {compared_file.detail}".rstrip())
         click.echo(f"digest   {bundle.digest}")
-    if not same:
+    if not is_same:
         raise DiscreetError(
             "this is not the page of this release: do not answer there. It may also be that of "
             "another release; compare with that one"
         )
 
 
-@click.command(epilog=example("discreet page https://survey.example.org/s/health -o health"))
+@click.command(epilog=format_example("discreet page https://survey.example.org/s/health -o health"))
 @click.argument("url")
 @click.option(
     "-o", "--output", type=NEW_FOLDER, required=True, help="The folder to write; it must be new."
@@ -110,20 +110,20 @@ def page(url: str, output: str, as_json: bool) -> None:
     council or an ombudsman. The code then comes from there, and only reports go to the collector:
     neither of both alone can change the page and read what it sends.
     """
-    bundle = _bundle()
+    bundle = _load_bundle()
     from discreet.server.verify import split_address
 
-    collector, survey = split_address(url)
-    folder = Path(output)
-    if folder.exists() and any(folder.iterdir()):
+    collector_url, survey_name = split_address(url)
+    page_folder = Path(output)
+    if page_folder.exists() and any(page_folder.iterdir()):
         raise FormatError(f"{output}: is not empty; name a new folder")
-    files = bundle.write(folder, collector, survey)
-    facts = {
+    page_files = bundle.write_files(page_folder, collector_url, survey_name)
+    summary = {
         "output": output,
-        "files": len(files),
-        "bytes": sum(path.stat().st_size for path in files),
-        "collector": collector,
-        "survey": survey,
+        "files": len(page_files),
+        "bytes": sum(path.stat().st_size for path in page_files),
+        "collector": collector_url,
+        "survey": survey_name,
         "digest": bundle.digest,
     }
-    print_facts(facts, as_json)
+    print_facts(summary, as_json)

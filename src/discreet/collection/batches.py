@@ -16,151 +16,162 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Booleans, Integers
-from discreet.collection.files import BATCH
-from discreet.collection.protocol import Channel, Collection, collection_of
+from discreet.collection.files import BATCH_COLUMN
+from discreet.collection.protocol import Channel, Collection, parse_collection_json
 from discreet.collection.shuffle_batches import BatchSizes
 from discreet.collection.tally import Tally
 from discreet.errors import DiscreetError
-from discreet.tables.engines import arrow_batches
+from discreet.tables.engines import iter_arrow_batches
 
-__all__ = ["Answers", "PartialSums", "batches_of", "identities", "partial_sums"]
+__all__ = ["AnswerBatch", "PartialSums", "iter_partial_sums", "make_comparable_ids", "read_batches"]
 
 
-class Answers:
+class AnswerBatch:
     """A batch of answers: validity of each row, and the integers as one matrix per question."""
 
     def __init__(self, channels: Sequence[Channel], batch: Any) -> None:
         import pyarrow as pa
 
-        lists = batch["value"].cast(pa.list_(pa.int64()))
+        value_lists = batch["value"].cast(pa.list_(pa.int64()))
         self.questions = batch["question"].to_numpy().astype(np.int64)
-        ends = lists.offsets.to_numpy().astype(np.int64)
-        self.starts = ends[:-1]
-        self.numbers = lists.values.fill_null(0).to_numpy()
+        list_ends = value_lists.offsets.to_numpy().astype(np.int64)
+        self.starts = list_ends[:-1]
+        self.integers = value_lists.values.fill_null(0).to_numpy()
         self.widths = [channel.width for channel in channels]
-        self.torn = np.zeros(batch.num_rows, bool)
-        if lists.values.null_count:
-            holes = lists.values.is_null().to_numpy(zero_copy_only=False)
-            before = np.append(0, np.cumsum(holes))
-            self.torn = before[ends[1:]] > before[ends[:-1]]
-        self.wrong = np.zeros(batch.num_rows, bool)
-        for question, rows, matrix in self.parts(~self.torn):
-            self.wrong[rows] = channels[question].faulty(matrix)
-        self.valid = ~self.torn & ~self.wrong
-        self._marks, self._places = _distinct_marks(batch)
+        self.has_null = np.zeros(batch.num_rows, bool)
+        if value_lists.values.null_count:
+            null_flags = value_lists.values.is_null().to_numpy(zero_copy_only=False)
+            nulls_before = np.append(0, np.cumsum(null_flags))
+            self.has_null = nulls_before[list_ends[1:]] > nulls_before[list_ends[:-1]]
+        self.out_of_domain = np.zeros(batch.num_rows, bool)
+        for question, row_indices, matrix in self.split_by_question(~self.has_null):
+            self.out_of_domain[row_indices] = channels[question].find_faulty(matrix)
+        self.is_valid = ~self.has_null & ~self.out_of_domain
+        self._batch_marks, self._mark_indices = _index_marks(batch)
 
-    def batch_sizes(self, times: Integers | None = None) -> BatchSizes:
+    def count_batch_sizes(self, multiplicities: Integers | None = None) -> BatchSizes:
         """Count the valid answers by their batch of a shuffle.
 
         Parameters
         ----------
-        times : array of int, optional
+        multiplicities : array of int, optional
             How often each answer was sent; once if not given.
         """
-        weight = self.valid.astype(np.int64) if times is None else np.where(self.valid, times, 0)
-        reports = np.zeros(len(self._marks), np.int64)
-        np.add.at(reports, self._places, weight)
-        found = BatchSizes()
-        for place in np.flatnonzero(reports).tolist():
-            found.add(self._marks[place], int(reports[place]))
-        return found
+        report_weights = (
+            self.is_valid.astype(np.int64)
+            if multiplicities is None
+            else np.where(self.is_valid, multiplicities, 0)
+        )
+        report_counts = np.zeros(len(self._batch_marks), np.int64)
+        np.add.at(report_counts, self._mark_indices, report_weights)
+        batch_sizes = BatchSizes()
+        for mark_index in np.flatnonzero(report_counts).tolist():
+            batch_sizes.add(self._batch_marks[mark_index], int(report_counts[mark_index]))
+        return batch_sizes
 
-    def parts(self, flags: Booleans) -> Iterator[tuple[int, Any, Any]]:
+    def split_by_question(self, row_flags: Booleans) -> Iterator[tuple[int, Any, Any]]:
         """Iterate over (question, rows, matrix) of the flagged rows, by question."""
-        rows = np.flatnonzero(flags)
-        rows = rows[np.argsort(self.questions[rows], kind="stable")]
-        asked, begins = np.unique(self.questions[rows], return_index=True)
-        pieces = np.split(rows, begins[1:]) if len(rows) else []
-        for question, some in zip(asked, pieces, strict=True):
-            places = self.starts[some][:, None] + np.arange(self.widths[question])
-            yield int(question), some, self.numbers[places]
+        row_indices = np.flatnonzero(row_flags)
+        row_indices = row_indices[np.argsort(self.questions[row_indices], kind="stable")]
+        question_numbers, group_starts = np.unique(self.questions[row_indices], return_index=True)
+        row_groups = np.split(row_indices, group_starts[1:]) if len(row_indices) else []
+        for question, group_rows in zip(question_numbers, row_groups, strict=True):
+            integer_indices = self.starts[group_rows][:, None] + np.arange(self.widths[question])
+            yield int(question), group_rows, self.integers[integer_indices]
 
-    def changed(self, rows: Integers) -> Booleans:
+    def find_changes(self, row_indices: Integers) -> Booleans:
         """Flag each of these rows that differs from the previous one."""
-        differs = np.ones(len(rows), bool)
-        marks = self._places[rows]
-        flags = np.zeros(len(self.questions), bool)
-        flags[rows] = True
-        place = np.cumsum(flags) - 1
-        for _, some, matrix in self.parts(flags):
-            follows = np.diff(place[some]) == 1
-            same = (matrix[1:] == matrix[:-1]).all(axis=1) & follows
-            differs[place[some[1:]]] = ~same
-        differs[1:] |= marks[1:] != marks[:-1]
-        return differs
+        is_changed = np.ones(len(row_indices), bool)
+        mark_indices = self._mark_indices[row_indices]
+        row_flags = np.zeros(len(self.questions), bool)
+        row_flags[row_indices] = True
+        row_positions = np.cumsum(row_flags) - 1
+        for _, group_rows, matrix in self.split_by_question(row_flags):
+            is_adjacent = np.diff(row_positions[group_rows]) == 1
+            is_equal = (matrix[1:] == matrix[:-1]).all(axis=1) & is_adjacent
+            is_changed[row_positions[group_rows[1:]]] = ~is_equal
+        is_changed[1:] |= mark_indices[1:] != mark_indices[:-1]
+        return is_changed
 
 
-def _distinct_marks(batch: Any) -> tuple[list[str | None], Integers]:
+def _index_marks(batch: Any) -> tuple[list[str | None], Integers]:
     """Return the distinct batch marks, and for each row the index of its mark."""
     import pyarrow as pa
 
-    if BATCH not in batch.schema.names:
+    if BATCH_COLUMN not in batch.schema.names:
         return [None], np.zeros(batch.num_rows, np.int64)
-    column = batch[BATCH].cast(pa.binary()).dictionary_encode(null_encoding="encode")
-    marks = [None if one is None else one.hex() for one in column.dictionary.to_pylist()]
-    return marks, column.indices.to_numpy().astype(np.int64)
+    mark_column = batch[BATCH_COLUMN].cast(pa.binary()).dictionary_encode(null_encoding="encode")
+    batch_marks = [
+        None if mark_bytes is None else mark_bytes.hex()
+        for mark_bytes in mark_column.dictionary.to_pylist()
+    ]
+    return batch_marks, mark_column.indices.to_numpy().astype(np.int64)
 
 
-def batches_of(table: Any, rows: int) -> Iterator[Any]:
+def read_batches(table: Any, batch_rows: int) -> Iterator[Any]:
     """Read the rows of a query as Arrow batches in bounded memory."""
     import pyarrow as pa
 
     engine = table.get_backend()
     if engine.name != "pyspark":
-        yield from arrow_batches(table, rows)
+        yield from iter_arrow_batches(table, batch_rows)
         return
     # ibis would collect everything on the driver; this keeps one partition in memory
-    stream = engine.raw_sql(engine.compile(table)).toLocalIterator()
-    kinds = {
+    row_stream = engine.raw_sql(engine.compile(table)).toLocalIterator()
+    column_types = {
         "id": pa.binary(),
         "question": pa.int32(),
         "value": pa.list_(pa.int64()),
-        BATCH: pa.binary(),
+        BATCH_COLUMN: pa.binary(),
     }
-    shape = pa.schema({name: kinds.get(name, pa.int64()) for name in table.columns})
-    while some := list(itertools.islice(stream, rows)):
+    batch_schema = pa.schema({name: column_types.get(name, pa.int64()) for name in table.columns})
+    while row_tuples := list(itertools.islice(row_stream, batch_rows)):
         columns = [
-            pa.array(column, kind)
-            for column, kind in zip(zip(*some, strict=True), shape.types, strict=True)
+            pa.array(column, arrow_type)
+            for column, arrow_type in zip(
+                zip(*row_tuples, strict=True), batch_schema.types, strict=True
+            )
         ]
-        yield pa.RecordBatch.from_arrays(columns, schema=shape)
+        yield pa.RecordBatch.from_arrays(columns, schema=batch_schema)
 
 
-def identities(column: Any) -> NDArray[Any]:
+def make_comparable_ids(id_column: Any) -> NDArray[Any]:
     """Convert ids of 16 bytes to values that can be compared."""
     import pyarrow as pa
 
-    fixed = column.cast(pa.binary()).cast(pa.binary(16))
-    whole = np.frombuffer(fixed.buffers()[1], np.uint8)[16 * fixed.offset :]
-    return whole[: 16 * len(fixed)].view("V16")
+    fixed_size_ids = id_column.cast(pa.binary()).cast(pa.binary(16))
+    id_bytes = np.frombuffer(fixed_size_ids.buffers()[1], np.uint8)[16 * fixed_size_ids.offset :]
+    return id_bytes[: 16 * len(fixed_size_ids)].view("V16")
 
 
 @dataclass(frozen=True)
 class PartialSums:
     """Result of one worker for one question: sums, and counts of valid and invalid answers.
 
-    ``batches`` covers all questions; only the first result of a worker carries it.
+    ``batch_sizes`` covers all questions; only the first result of a worker carries it.
     """
 
     question: int
     sums: Integers
-    valid: int
-    torn: int
-    wrong: int
-    batches: BatchSizes
+    valid_count: int
+    null_count: int
+    out_of_domain_count: int
+    batch_sizes: BatchSizes
 
 
-def partial_sums(collection: Collection, answers: Any) -> Iterator[PartialSums]:
+def iter_partial_sums(collection: Collection, answers: Any) -> Iterator[PartialSums]:
     """Sum answers (an ibis table on Spark with ``question`` and ``value``) by partition."""
     engine = answers.get_backend()
-    frame = engine.raw_sql(engine.compile(answers))
-    shape = (
+    spark_frame = engine.raw_sql(engine.compile(answers))
+    row_schema = (
         "question int, sums array<bigint>, valid bigint, torn bigint, wrong bigint, "
         "marks array<string>, sizes array<bigint>"
     )
-    summed = frame.mapInArrow(partial(_summed, collection.to_json()), shape)
+    partition_sums = spark_frame.mapInArrow(
+        partial(_sum_partition, collection.to_json()), row_schema
+    )
     try:
-        rows = summed.collect()  # a row for each partition and question
+        rows = partition_sums.collect()  # a row for each partition and question
     except Exception as error:  # Spark reports the failure of a worker as various Java errors
         if "No module named" not in str(error):
             raise
@@ -170,39 +181,47 @@ def partial_sums(collection: Collection, answers: Any) -> Iterator[PartialSums]:
         ) from None
     for row in rows:
         sums = np.array(row["sums"], dtype=np.int64)
-        batches = BatchSizes(dict(zip(row["marks"], row["sizes"], strict=True)))
-        yield PartialSums(row["question"], sums, row["valid"], row["torn"], row["wrong"], batches)
+        batch_sizes = BatchSizes(dict(zip(row["marks"], row["sizes"], strict=True)))
+        yield PartialSums(
+            row["question"], sums, row["valid"], row["torn"], row["wrong"], batch_sizes
+        )
 
 
 @lru_cache(maxsize=4)
-def _read(text: str) -> Any:
-    return collection_of(text)
+def _load_collection(collection_json: str) -> Any:
+    return parse_collection_json(collection_json)
 
 
-def _summed(text: str, batches: Iterable[Any]) -> Iterator[Any]:
+def _sum_partition(collection_json: str, batches: Iterable[Any]) -> Iterator[Any]:
     """Sum one partition; runs on a worker and yields one row per question."""
     import pyarrow as pa
 
-    collection = _read(text)
+    collection = _load_collection(collection_json)
     tally: Tally[Any] = Tally(collection)
-    torn, wrong = np.zeros((2, len(collection.questions)), np.int64)
+    null_counts, domain_counts = np.zeros((2, len(collection.questions)), np.int64)
     for batch in batches:
-        answered = Answers(collection.questions, batch)
-        for question, _, matrix in answered.parts(answered.valid):
+        answer_batch = AnswerBatch(collection.questions, batch)
+        for question, _, matrix in answer_batch.split_by_question(answer_batch.is_valid):
             tally.add_values(question, matrix)
-        tally.batches.merge(answered.batch_sizes())
-        np.add.at(torn, answered.questions[answered.torn], 1)
-        np.add.at(wrong, answered.questions[answered.wrong], 1)
-    seen = np.flatnonzero(tally.counted + torn + wrong)
-    sizes = tally.batches.to_body()
-    none: list[Any] = [[]] * max(len(seen) - 1, 0)
+        tally.batches.merge(answer_batch.count_batch_sizes())
+        np.add.at(null_counts, answer_batch.questions[answer_batch.has_null], 1)
+        np.add.at(domain_counts, answer_batch.questions[answer_batch.out_of_domain], 1)
+    question_numbers = np.flatnonzero(tally.counted + null_counts + domain_counts)
+    batch_sizes = tally.batches.to_body()
+    empty_rows: list[Any] = [[]] * max(len(question_numbers) - 1, 0)
     columns = {
-        "question": pa.array(seen.astype(np.int32)),
-        "sums": pa.array([tally.sums[q].tolist() for q in seen], pa.list_(pa.int64())),
-        "valid": pa.array(tally.counted[seen]),
-        "torn": pa.array(torn[seen]),
-        "wrong": pa.array(wrong[seen]),
-        "marks": pa.array([list(sizes), *none][: len(seen)], pa.list_(pa.string())),
-        "sizes": pa.array([list(sizes.values()), *none][: len(seen)], pa.list_(pa.int64())),
+        "question": pa.array(question_numbers.astype(np.int32)),
+        "sums": pa.array(
+            [tally.sums[question].tolist() for question in question_numbers], pa.list_(pa.int64())
+        ),
+        "valid": pa.array(tally.counted[question_numbers]),
+        "torn": pa.array(null_counts[question_numbers]),
+        "wrong": pa.array(domain_counts[question_numbers]),
+        "marks": pa.array(
+            [list(batch_sizes), *empty_rows][: len(question_numbers)], pa.list_(pa.string())
+        ),
+        "sizes": pa.array(
+            [list(batch_sizes.values()), *empty_rows][: len(question_numbers)], pa.list_(pa.int64())
+        ),
     }
     yield pa.RecordBatch.from_pydict(columns)

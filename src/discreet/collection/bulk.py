@@ -18,21 +18,28 @@ from typing import Any
 
 import numpy as np
 
-from discreet.collection.batches import Answers, batches_of, identities, partial_sums
-from discreet.collection.files import BATCH, open_reports
-from discreet.collection.protocol import C
-from discreet.collection.tally import SAMPLED, Tally
-from discreet.tables.engines import fetched, reading
+from discreet.collection.batches import (
+    AnswerBatch,
+    iter_partial_sums,
+    make_comparable_ids,
+    read_batches,
+)
+from discreet.collection.files import BATCH_COLUMN, open_reports
+from discreet.collection.protocol import CollectionT
+from discreet.collection.tally import ID_SAMPLE_SIZE, Tally
+from discreet.tables.engines import fetch_arrow, handle_read_errors
 
 __all__ = ["tally_parquet"]
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
-NUMBERS = 1 << 20
+MAX_INTEGERS_PER_BATCH = 1 << 20
 """Integers in one batch; the number of rows follows from the width of a report."""
 
 
-def tally_parquet(collection: C, source: Any, *, progress: Progress | None = None) -> Tally[C]:
+def tally_parquet(
+    collection: CollectionT, source: Any, *, progress: ProgressCallback | None = None
+) -> Tally[CollectionT]:
     """Tally reports without moving them out of their engine.
 
     Parameters
@@ -50,117 +57,146 @@ def tally_parquet(collection: C, source: Any, *, progress: Progress | None = Non
     Tally
         Without ``seen``: the ids stay with the engine, except for a sample.
     """
-    table, simulated, name = open_reports(source)
-    with reading(name) if name else nullcontext():
-        bulk = _Bulk(collection, table, progress or (lambda done, total: None))
-        tally: Tally[C] = bulk.run()
-    tally.simulated = simulated
+    table, is_simulated, source_name = open_reports(source)
+    with handle_read_errors(source_name) if source_name else nullcontext():
+        bulk_tally = _BulkTally(collection, table, progress or (lambda done, total: None))
+        tally: Tally[CollectionT] = bulk_tally.run_queries()
+    tally.simulated = is_simulated
     return tally
 
 
-class _Bulk:
-    def __init__(self, collection: Any, table: Any, progress: Progress) -> None:
+class _BulkTally:
+    def __init__(self, collection: Any, table: Any, progress: ProgressCallback) -> None:
         self.collection, self.table, self.progress = collection, table, progress
         self.tally: Tally[Any] = Tally(collection)
         self.channels = collection.questions
         self.widths = [channel.width for channel in self.channels]
-        marks = [BATCH] if BATCH in table.columns else []
-        self.content = ["question", "value", *marks]
-        self.rows = max(1024, NUMBERS // max(self.widths))
-        self.done = self.total = 0
+        mark_columns = [BATCH_COLUMN] if BATCH_COLUMN in table.columns else []
+        self.answer_columns = ["question", "value", *mark_columns]
+        self.batch_rows = max(1024, MAX_INTEGERS_PER_BATCH // max(self.widths))
+        self.reports_done = self.reports_total = 0
 
-    def run(self) -> Tally[Any]:
-        fine = self._sorted_out()
-        self.tally.sample = _smallest(fine)
-        twice = fine.group_by("id").agg(n=fine.count())
-        twice = twice.filter(twice.n > 1)
-        recurring = fetched(twice.agg(k=twice.count()))["k"][0].as_py()
-        once = fine.anti_join(twice, "id") if recurring else fine
+    def run_queries(self) -> Tally[Any]:
+        valid_rows = self._filter_rows()
+        self.tally.sample = _sample_smallest_ids(valid_rows)
+        recurring_ids = valid_rows.group_by("id").agg(n=valid_rows.count())
+        recurring_ids = recurring_ids.filter(recurring_ids.n > 1)
+        recurring_count = fetch_arrow(recurring_ids.agg(k=recurring_ids.count()))["k"][0].as_py()
+        unique_rows = valid_rows.anti_join(recurring_ids, "id") if recurring_count else valid_rows
         # whole answers are what the tally holds; others are grouped where few can be different
-        grouped = [
-            n for n, one in enumerate(self.channels) if one.size is None or one.outputs is not None
+        grouped_questions = [
+            question
+            for question, channel in enumerate(self.channels)
+            if channel.size is None or channel.outputs is not None
         ]
-        streamed = [n for n in range(len(self.widths)) if n not in grouped]
-        if grouped:
-            part = once.filter(once.question.isin(grouped))
-            self._count(part.group_by(*self.content).agg(n=part.count()))
-        if streamed:
-            part = once.filter(once.question.isin(streamed)).select(*self.content)
-            self._count_wide(part)
-        if recurring:
-            again = fine.semi_join(twice, "id")
-            self._count_in_order(again.order_by("id", *map(_in_order, self.content)))
+        streamed_questions = [
+            question for question in range(len(self.widths)) if question not in grouped_questions
+        ]
+        if grouped_questions:
+            question_rows = unique_rows.filter(unique_rows.question.isin(grouped_questions))
+            self._count_answers(
+                question_rows.group_by(*self.answer_columns).agg(n=question_rows.count())
+            )
+        if streamed_questions:
+            question_rows = unique_rows.filter(
+                unique_rows.question.isin(streamed_questions)
+            ).select(*self.answer_columns)
+            self._count_streamed(question_rows)
+        if recurring_count:
+            recurring_rows = valid_rows.semi_join(recurring_ids, "id")
+            self._count_recurring(
+                recurring_rows.order_by("id", *map(_make_sort_key, self.answer_columns))
+            )
         return self.tally
 
-    def _count_wide(self, answers: Any) -> None:
+    def _count_streamed(self, answers: Any) -> None:
         """Count answers that are rarely equal: batch by batch, or by the workers of Spark."""
         if answers.get_backend().name != "pyspark":
-            self._count(answers)
+            self._count_answers(answers)
             return
-        for one in partial_sums(self.collection, answers):
-            self.tally.batches.merge(one.batches)
-            if one.valid:
-                self.tally.add_sums(one.question, one.sums, one.valid)
-                self._advance(one.valid)
-            self._reject("misshapen", one.torn)
-            self._reject("out of domain", one.wrong)
+        for partial_sum in iter_partial_sums(self.collection, answers):
+            self.tally.batches.merge(partial_sum.batch_sizes)
+            if partial_sum.valid_count:
+                self.tally.add_sums(partial_sum.question, partial_sum.sums, partial_sum.valid_count)
+                self._report_progress(partial_sum.valid_count)
+            self._count_rejected("misshapen", partial_sum.null_count)
+            self._count_rejected("out of domain", partial_sum.out_of_domain_count)
 
-    def _sorted_out(self) -> Any:
+    def _filter_rows(self) -> Any:
         """Select the rows that fit this collection, and count the others by their fault."""
         import ibis
 
-        rows = self.table
-        whole = rows.id.notnull() & (_octets()(rows.id) == 16)
-        for name in ("collection", "question", "value"):
-            whole &= rows[name].notnull()
-        if BATCH in rows.columns:
-            whole &= rows[BATCH].isnull() | (_octets()(rows[BATCH]) == 16)
-        fits = ibis.or_(
+        report_rows = self.table
+        is_complete = report_rows.id.notnull() & (_make_byte_length()(report_rows.id) == 16)
+        for column_name in ("collection", "question", "value"):
+            is_complete &= report_rows[column_name].notnull()
+        if BATCH_COLUMN in report_rows.columns:
+            is_complete &= report_rows[BATCH_COLUMN].isnull() | (
+                _make_byte_length()(report_rows[BATCH_COLUMN]) == 16
+            )
+        has_right_width = ibis.or_(
             *(
-                rows.question.isin([n for n, w in enumerate(self.widths) if w == width])
-                & (rows.value.length() == width)
+                report_rows.question.isin(
+                    [
+                        question
+                        for question, question_width in enumerate(self.widths)
+                        if question_width == width
+                    ]
+                )
+                & (report_rows.value.length() == width)
                 for width in sorted(set(self.widths))
             )
         )
-        rows = rows.mutate(
+        report_rows = report_rows.mutate(
             fault=ibis.cases(
-                (~whole, "misshapen"),
-                (rows.collection != self.collection.digest, f"foreign {self.collection.kind}"),
-                (~rows.question.between(0, len(self.widths) - 1), "unknown question"),
-                (~fits, "out of domain"),
+                (~is_complete, "misshapen"),
+                (
+                    report_rows.collection != self.collection.digest,
+                    f"foreign {self.collection.kind}",
+                ),
+                (~report_rows.question.between(0, len(self.widths) - 1), "unknown question"),
+                (~has_right_width, "out of domain"),
                 else_="",
             )
         )
-        for found in fetched(rows.group_by("fault").agg(n=rows.count())).to_pylist():
-            self.total += found["n"]
-            if found["fault"]:
-                self._reject(found["fault"], found["n"])
-        return rows.filter(rows.fault == "").select("id", *self.content)
+        for fault_count in fetch_arrow(
+            report_rows.group_by("fault").agg(n=report_rows.count())
+        ).to_pylist():
+            self.reports_total += fault_count["n"]
+            if fault_count["fault"]:
+                self._count_rejected(fault_count["fault"], fault_count["n"])
+        return report_rows.filter(report_rows.fault == "").select("id", *self.answer_columns)
 
-    def _reject(self, kind: str, number: int) -> None:
-        if number:
-            self.tally.rejected[kind] += number
-            self._advance(number)
+    def _count_rejected(self, kind: str, report_count: int) -> None:
+        if report_count:
+            self.tally.rejected[kind] += report_count
+            self._report_progress(report_count)
 
-    def _advance(self, number: int) -> None:
-        self.done += number
-        self.progress(self.done, self.total)
+    def _report_progress(self, report_count: int) -> None:
+        self.reports_done += report_count
+        self.progress(self.reports_done, self.reports_total)
 
-    def _count(self, answers: Any) -> None:
+    def _count_answers(self, answers: Any) -> None:
         """Count answers with distinct ids; the column n is how often each was sent."""
-        for batch in batches_of(answers, self.rows):
-            answered = Answers(self.channels, batch)
-            times = batch["n"].to_numpy() if "n" in batch.schema.names else None
-            self.tally.batches.merge(answered.batch_sizes(times))
-            for question, rows, matrix in answered.parts(answered.valid):
-                often = None if times is None else times[rows]
-                self.tally.add_values(question, matrix, often)
-                self._advance(len(rows) if often is None else int(often.sum()))
-            weight = np.ones(batch.num_rows, np.int64) if times is None else times
-            self._reject("misshapen", int(weight[answered.torn].sum()))
-            self._reject("out of domain", int(weight[answered.wrong].sum()))
+        for batch in read_batches(answers, self.batch_rows):
+            answer_batch = AnswerBatch(self.channels, batch)
+            multiplicities = batch["n"].to_numpy() if "n" in batch.schema.names else None
+            self.tally.batches.merge(answer_batch.count_batch_sizes(multiplicities))
+            for question, rows, matrix in answer_batch.split_by_question(answer_batch.is_valid):
+                row_multiplicities = None if multiplicities is None else multiplicities[rows]
+                self.tally.add_values(question, matrix, row_multiplicities)
+                self._report_progress(
+                    len(rows) if row_multiplicities is None else int(row_multiplicities.sum())
+                )
+            report_weights = (
+                np.ones(batch.num_rows, np.int64) if multiplicities is None else multiplicities
+            )
+            self._count_rejected("misshapen", int(report_weights[answer_batch.has_null].sum()))
+            self._count_rejected(
+                "out of domain", int(report_weights[answer_batch.out_of_domain].sum())
+            )
 
-    def _count_in_order(self, answers: Any) -> None:
+    def _count_recurring(self, answers: Any) -> None:
         """Count answers with recurring ids, sorted by id; the kept answer enters the next batch.
 
         Copies of the kept answer come right after it, so an answer repeats it as long as nothing
@@ -168,57 +204,57 @@ class _Bulk:
         """
         import pyarrow as pa
 
-        carried = None
-        for batch in batches_of(answers, self.rows):
+        carried_row = None
+        for batch in read_batches(answers, self.batch_rows):
             table = pa.Table.from_batches([batch])
-            if carried is not None:
-                table = pa.concat_tables([carried, table])
-            whole = table.combine_chunks().to_batches()[0]
-            answered = Answers(self.channels, whole)
-            rows = np.flatnonzero(answered.valid)
-            ids = identities(whole["id"])[rows]
-            first = np.append(True, ids[1:] != ids[:-1])[: len(rows)]
-            changed = answered.changed(rows) & ~first
-            run = np.cumsum(first) - 1
-            changes = np.cumsum(changed)
-            copy = ~first & (changes == changes[first][run])
-            kept = rows[first]
-            fresh = np.zeros(whole.num_rows, bool)
-            fresh[kept] = True
-            if carried is not None:
-                fresh[0] = False  # counted with its own batch
-            for question, some, matrix in answered.parts(fresh):
+            if carried_row is not None:
+                table = pa.concat_tables([carried_row, table])
+            arrow_batch = table.combine_chunks().to_batches()[0]
+            answer_batch = AnswerBatch(self.channels, arrow_batch)
+            valid_rows = np.flatnonzero(answer_batch.is_valid)
+            ids = make_comparable_ids(arrow_batch["id"])[valid_rows]
+            is_first = np.append(True, ids[1:] != ids[:-1])[: len(valid_rows)]
+            is_changed = answer_batch.find_changes(valid_rows) & ~is_first
+            id_groups = np.cumsum(is_first) - 1
+            change_counts = np.cumsum(is_changed)
+            is_copy = ~is_first & (change_counts == change_counts[is_first][id_groups])
+            first_rows = valid_rows[is_first]
+            is_new = np.zeros(arrow_batch.num_rows, bool)
+            is_new[first_rows] = True
+            if carried_row is not None:
+                is_new[0] = False  # counted with its own batch
+            for question, question_rows, matrix in answer_batch.split_by_question(is_new):
                 self.tally.add_values(question, matrix)
-                self._advance(len(some))
-            self.tally.batches.merge(answered.batch_sizes(fresh.astype(np.int64)))
-            self.tally.repeated += int(copy.sum())
-            self._advance(int(copy.sum()))
-            self._reject("id reused", int((~first & ~copy).sum()))
-            self._reject("misshapen", int(answered.torn.sum()))
-            self._reject("out of domain", int(answered.wrong.sum()))
-            if len(kept):
-                carried = table.slice(int(kept[-1]), 1)
+                self._report_progress(len(question_rows))
+            self.tally.batches.merge(answer_batch.count_batch_sizes(is_new.astype(np.int64)))
+            self.tally.repeated += int(is_copy.sum())
+            self._report_progress(int(is_copy.sum()))
+            self._count_rejected("id reused", int((~is_first & ~is_copy).sum()))
+            self._count_rejected("misshapen", int(answer_batch.has_null.sum()))
+            self._count_rejected("out of domain", int(answer_batch.out_of_domain.sum()))
+            if len(first_rows):
+                carried_row = table.slice(int(first_rows[-1]), 1)
 
 
-def _in_order(name: str) -> Any:
+def _make_sort_key(name: str) -> Any:
     """Sort key: ascending; reports without a batch mark come before those with one."""
     import ibis
 
-    return ibis.asc(name, nulls_first=name == BATCH)
+    return ibis.asc(name, nulls_first=name == BATCH_COLUMN)
 
 
-def _smallest(fine: Any) -> set[str]:
+def _sample_smallest_ids(valid_rows: Any) -> set[str]:
     """Return the smallest ids, which identify this delivery and reveal overlap with another one."""
-    found: set[bytes] = set()
-    for rows in (fine.select("id"), fine.select("id").distinct()):
-        first = fetched(rows.order_by("id").limit(4 * SAMPLED))["id"].to_pylist()
-        found = set(map(bytes, first))
-        if len(found) >= SAMPLED or len(first) < 4 * SAMPLED:
+    smallest_ids: set[bytes] = set()
+    for id_rows in (valid_rows.select("id"), valid_rows.select("id").distinct()):
+        first_ids = fetch_arrow(id_rows.order_by("id").limit(4 * ID_SAMPLE_SIZE))["id"].to_pylist()
+        smallest_ids = set(map(bytes, first_ids))
+        if len(smallest_ids) >= ID_SAMPLE_SIZE or len(first_ids) < 4 * ID_SAMPLE_SIZE:
             break  # else too many of the smallest are repetitions
-    return {one.hex() for one in sorted(found)[:SAMPLED]}
+    return {id_bytes.hex() for id_bytes in sorted(smallest_ids)[:ID_SAMPLE_SIZE]}
 
 
-def _octets() -> Any:
+def _make_byte_length() -> Any:
     """Return the function for the byte length of a binary column, which every engine has."""
     import ibis
 

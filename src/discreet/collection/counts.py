@@ -8,88 +8,102 @@ from collections.abc import Sequence
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.collection.protocol import LARGEST, WholeChannel
+from discreet.collection.protocol import MAX_EXACT_INTEGER, WholeAnswerChannel
 from discreet.errors import EstimationError
 
-__all__ = ["WholeCounts"]
+__all__ = ["WholeAnswerCounts"]
 
-WAITING = 1 << 16
+MAX_PENDING_ROWS = 1 << 16
 """Pending rows above which equal rows are merged."""
 
 
-class WholeCounts:
+class WholeAnswerCounts:
     """Distinct answers with their multiplicities.
 
     The joint table is kept, not its margins, so that any predicate can be estimated.
     """
 
-    def __init__(self, channel: WholeChannel) -> None:
+    def __init__(self, channel: WholeAnswerChannel) -> None:
         self.channel = channel
         self._rows = np.zeros((0, channel.width), np.int64)
-        self._times = np.zeros(0, np.int64)
-        self._waiting: list[tuple[Integers, Integers]] = []
+        self._multiplicities = np.zeros(0, np.int64)
+        self._pending: list[tuple[Integers, Integers]] = []
 
-    def add(self, rows: Integers, times: Integers) -> None:
+    def add(self, rows: Integers, multiplicities: Integers) -> None:
         """Add answers; negative multiplicities remove them."""
-        self._waiting.append((rows, times))
-        if sum(len(some) for some, _ in self._waiting) > WAITING:
-            self._settle()
+        self._pending.append((rows, multiplicities))
+        if sum(len(pending_rows) for pending_rows, _ in self._pending) > MAX_PENDING_ROWS:
+            self._merge_pending()
 
-    def _settle(self) -> None:
-        if not self._waiting:
+    def _merge_pending(self) -> None:
+        if not self._pending:
             return
-        rows = np.concatenate([self._rows, *(some for some, _ in self._waiting)])
-        often = np.concatenate([self._times, *(some for _, some in self._waiting)])
-        self._waiting = []
-        if int(np.abs(often).sum(dtype=np.float64)) > LARGEST:
+        rows = np.concatenate([self._rows, *(pending_rows for pending_rows, _ in self._pending)])
+        multiplicities = np.concatenate(
+            [self._multiplicities, *(pending_times for _, pending_times in self._pending)]
+        )
+        self._pending = []
+        if int(np.abs(multiplicities).sum(dtype=np.float64)) > MAX_EXACT_INTEGER:
             raise EstimationError("the counts would go beyond 2^62 and no longer be exact")
-        self._rows, self._times = _merged(rows, often, self.channel.sizes)
+        self._rows, self._multiplicities = _merge_equal_rows(
+            rows, multiplicities, self.channel.sizes
+        )
 
-    def distinct(self) -> tuple[Integers, Integers]:
+    def get_distinct_answers(self) -> tuple[Integers, Integers]:
         """Return the distinct answers in ascending order, and how often each was sent."""
-        self._settle()
-        return self._rows, self._times
+        self._merge_pending()
+        return self._rows, self._multiplicities
 
-    def counts(self, answers: int) -> bool:
+    def has_total(self, answer_count: int) -> bool:
         """Whether the multiplicities are positive and add up to this number of answers."""
-        _, times = self.distinct()
-        return bool((times > 0).all()) and int(times.sum()) == answers
+        _, multiplicities = self.get_distinct_answers()
+        return bool((multiplicities > 0).all()) and int(multiplicities.sum()) == answer_count
 
-    def margin(self, names: Sequence[str]) -> Integers:
+    def count_margin(self, names: Sequence[str]) -> Integers:
         """Count the combinations of answers to these questions; one axis per name."""
-        rows, times = self.distinct()
-        places = [self.channel.names.index(name) for name in names]
-        shape = tuple(self.channel.sizes[place] for place in places)
-        flat = np.zeros(math.prod(shape), np.int64)
+        rows, multiplicities = self.get_distinct_answers()
+        column_indices = [self.channel.names.index(name) for name in names]
+        shape = tuple(self.channel.sizes[column_index] for column_index in column_indices)
+        flat_counts = np.zeros(math.prod(shape), np.int64)
         if len(rows):
-            np.add.at(flat, np.ravel_multi_index(tuple(rows[:, places].T), shape), times)
-        return flat.reshape(shape)
+            np.add.at(
+                flat_counts,
+                np.ravel_multi_index(tuple(rows[:, column_indices].T), shape),
+                multiplicities,
+            )
+        return flat_counts.reshape(shape)
 
-    def read(self, rows: list[list[int]], times: list[int]) -> None:
+    def add_checked_rows(self, rows: list[list[int]], multiplicities: list[int]) -> None:
         """Add rows that come from a file, after checking all of them."""
-        if len(rows) != len(times) or any(len(row) != self.channel.width for row in rows):
+        if len(rows) != len(multiplicities) or any(len(row) != self.channel.width for row in rows):
             raise EstimationError("its rows do not have the right lengths")
-        if min(times, default=1) < 1 or sum(times) > LARGEST:
+        if min(multiplicities, default=1) < 1 or sum(multiplicities) > MAX_EXACT_INTEGER:
             raise EstimationError("a count is below 1, or the counts go beyond 2^62")
         sizes = self.channel.sizes
-        if any(not 0 <= a < size for row in rows for a, size in zip(row, sizes, strict=True)):
+        if any(
+            not 0 <= answer < size for row in rows for answer, size in zip(row, sizes, strict=True)
+        ):
             raise EstimationError("an answer is not one of the public ones")
-        self.add(np.array(rows, np.int64).reshape(-1, len(sizes)), np.array(times, np.int64))
-        if len(self.distinct()[0]) < len(rows):
+        self.add(
+            np.array(rows, np.int64).reshape(-1, len(sizes)), np.array(multiplicities, np.int64)
+        )
+        if len(self.get_distinct_answers()[0]) < len(rows):
             raise EstimationError("an answer is listed twice")
 
 
-def _merged(rows: Integers, often: Integers, sizes: Sequence[int]) -> tuple[Integers, Integers]:
+def _merge_equal_rows(
+    rows: Integers, multiplicities: Integers, sizes: Sequence[int]
+) -> tuple[Integers, Integers]:
     """Merge equal rows, in ascending order."""
-    if math.prod(sizes) < LARGEST:
-        keys = np.zeros(len(rows), np.int64)
+    if math.prod(sizes) < MAX_EXACT_INTEGER:
+        row_keys = np.zeros(len(rows), np.int64)
         for size, column in zip(sizes, rows.T, strict=True):
-            keys = keys * size + column
-        _, first, where = np.unique(keys, return_index=True, return_inverse=True)
-        kept = rows[first]
+            row_keys = row_keys * size + column
+        _, first_rows, group_indices = np.unique(row_keys, return_index=True, return_inverse=True)
+        distinct_rows = rows[first_rows]
     else:
-        kept, where = np.unique(rows, axis=0, return_inverse=True)
-    counts = np.zeros(len(kept), np.int64)
-    np.add.at(counts, where.ravel(), often)
-    present = counts != 0
-    return kept[present], counts[present]
+        distinct_rows, group_indices = np.unique(rows, axis=0, return_inverse=True)
+    counts = np.zeros(len(distinct_rows), np.int64)
+    np.add.at(counts, group_indices.ravel(), multiplicities)
+    is_present = counts != 0
+    return distinct_rows[is_present], counts[is_present]

@@ -16,26 +16,29 @@ from discreet.arrays import Bytes
 from discreet.collection.protocol import Collection
 from discreet.collection.report import Report
 from discreet.errors import FormatError, SchemaError
-from discreet.tables.engines import kind_of, open_table, parquet_table, reading
+from discreet.tables.engines import get_source_kind, handle_read_errors, open_parquet, open_table
 
 __all__ = [
-    "BATCH",
-    "COLUMNS",
-    "SIMULATED",
+    "BATCH_COLUMN",
+    "REPORT_COLUMNS",
+    "SIMULATED_KEY",
     "ReportFile",
-    "check_columns",
+    "check_report_columns",
     "open_reports",
     "read_reports",
 ]
 
-COLUMNS = ("id", "collection", "question", "value")
-BATCH = "batch"
+REPORT_COLUMNS = ("id", "collection", "question", "value")
+"""Columns that every file of reports has (docs/formats.md)."""
+BATCH_COLUMN = "batch"
 """The column of batch marks, 16 bytes; null, or no column at all, where nothing was shuffled."""
-SIMULATED = b"discreet.simulated"
-ROWS = 1 << 16
+SIMULATED_KEY = b"discreet.simulated"
+"""Key in a file's metadata that marks simulated reports."""
+ROWS_PER_READ = 1 << 16
+"""Rows of a Parquet file that are read at once: memory."""
 
 
-def _shape() -> Any:
+def _make_arrow_schema() -> Any:
     import pyarrow as pa
 
     return pa.schema(
@@ -44,7 +47,7 @@ def _shape() -> Any:
             "collection": pa.dictionary(pa.int32(), pa.string()),
             "question": pa.int32(),
             "value": pa.list_(pa.int64()),
-            BATCH: pa.binary(16),
+            BATCH_COLUMN: pa.binary(16),
         }
     )
 
@@ -67,9 +70,11 @@ class ReportFile:
         import pyarrow.parquet as pq
 
         self.collection = collection
-        shape = _shape().with_metadata({SIMULATED: b"yes"} if simulated else None)
+        arrow_schema = _make_arrow_schema().with_metadata(
+            {SIMULATED_KEY: b"yes"} if simulated else None
+        )
         try:
-            self._writer = pq.ParquetWriter(path, shape, compression="zstd")
+            self._writer = pq.ParquetWriter(path, arrow_schema, compression="zstd")
         except OSError as error:
             reason = error.strerror or str(error)
             raise FormatError(f"{path}: cannot be written: {reason}") from None
@@ -89,48 +94,64 @@ class ReportFile:
         import pyarrow as pa
 
         if isinstance(values, np.ndarray):
-            ends = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
-            lists = pa.ListArray.from_arrays(ends, np.ascontiguousarray(values, np.int64).ravel())
+            list_ends = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
+            value_lists = pa.ListArray.from_arrays(
+                list_ends, np.ascontiguousarray(values, np.int64).ravel()
+            )
         else:
-            lists = pa.array(values, pa.list_(pa.int64()))
-        questions = np.broadcast_to(np.asarray(question, np.int32), (len(values),)).copy()
+            value_lists = pa.array(values, pa.list_(pa.int64()))
+        question_column = np.broadcast_to(np.asarray(question, np.int32), (len(values),)).copy()
         digest = pa.array([self.collection.digest])
-        named = pa.DictionaryArray.from_arrays(np.zeros(len(values), np.int32), digest)
-        self._write(ids, named, questions, lists, pa.nulls(len(values), pa.binary(16)))
+        digest_column = pa.DictionaryArray.from_arrays(np.zeros(len(values), np.int32), digest)
+        self._write_rows(
+            ids, digest_column, question_column, value_lists, pa.nulls(len(values), pa.binary(16))
+        )
 
-    def add(self, reports: Sequence[Report]) -> None:
+    def add_reports(self, reports: Sequence[Report]) -> None:
         """Append reports, including those to other collections, which the tally refuses.
 
         Integers beyond a column's type are clipped to its extremes; every tally refuses them.
         """
         import pyarrow as pa
 
-        most, lists = np.iinfo(np.int64).max, pa.list_(pa.int64())
-        values = [[min(max(n, -most), most) for n in report.value] for report in reports]
+        max_int64, list_type = np.iinfo(np.int64).max, pa.list_(pa.int64())
+        values = [
+            [min(max(integer, -max_int64), max_int64) for integer in report.value]
+            for report in reports
+        ]
         questions = [min(max(report.question, -1), 2**31 - 1) for report in reports]
-        texts = [report.collection for report in reports]
-        named = pa.array(texts, pa.string()).dictionary_encode()
+        digests = [report.collection for report in reports]
+        digest_column = pa.array(digests, pa.string()).dictionary_encode()
         ids = np.frombuffer(bytes.fromhex("".join(report.id for report in reports)), np.uint8)
-        marks = [None if one.batch is None else bytes.fromhex(one.batch) for one in reports]
-        answers = pa.array(values, lists)
-        self._write(
+        mark_bytes = [
+            None if report.batch is None else bytes.fromhex(report.batch) for report in reports
+        ]
+        answers = pa.array(values, list_type)
+        self._write_rows(
             ids.reshape(-1, 16),
-            named,
+            digest_column,
             np.array(questions, np.int32),
             answers,
-            pa.array(marks, pa.binary(16)),
+            pa.array(mark_bytes, pa.binary(16)),
         )
         if any(report.simulated for report in reports):
-            self._writer.add_key_value_metadata({SIMULATED: b"yes"})
+            self._writer.add_key_value_metadata({SIMULATED_KEY: b"yes"})
 
-    def _write(self, ids: Bytes, named: Any, questions: Any, lists: Any, marks: Any) -> None:
+    def _write_rows(
+        self, ids: Bytes, digest_column: Any, questions: Any, value_lists: Any, mark_column: Any
+    ) -> None:
         import pyarrow as pa
 
-        count, raw = len(lists), np.ascontiguousarray(ids, dtype=np.uint8)
-        if raw.shape != (count, 16):
-            raise SchemaError(f"ids have the shape {raw.shape}; {count} reports need {count} x 16")
-        fixed = pa.Array.from_buffers(pa.binary(16), count, [None, pa.py_buffer(raw.tobytes())])
-        columns = [fixed, named, pa.array(questions), lists, marks]
+        report_count, id_bytes = len(value_lists), np.ascontiguousarray(ids, dtype=np.uint8)
+        if id_bytes.shape != (report_count, 16):
+            raise SchemaError(
+                f"ids have the shape {id_bytes.shape}; {report_count} reports need {report_count} "
+                "x 16"
+            )
+        id_column = pa.Array.from_buffers(
+            pa.binary(16), report_count, [None, pa.py_buffer(id_bytes.tobytes())]
+        )
+        columns = [id_column, digest_column, pa.array(questions), value_lists, mark_column]
         self._writer.write_table(pa.table(columns, schema=self._writer.schema))
 
     def __enter__(self) -> ReportFile:
@@ -150,27 +171,36 @@ def read_reports(path: str | Path) -> Iterator[Report]:
     """
     import pyarrow.parquet as pq
 
-    with _parquet(path):
-        simulated = _is_simulated(os.fspath(path))
-        file = pq.ParquetFile(path)
-        marked = [BATCH] if BATCH in file.schema_arrow.names else []
-        for piece in file.iter_batches(ROWS, columns=[*COLUMNS, *marked]):
-            for row in piece.to_pylist():
-                mark = row.pop(BATCH, None)
+    with _convert_arrow_errors(path):
+        is_simulated = _is_simulated(os.fspath(path))
+        parquet_file = pq.ParquetFile(path)
+        mark_columns = [BATCH_COLUMN] if BATCH_COLUMN in parquet_file.schema_arrow.names else []
+        for record_batch in parquet_file.iter_batches(
+            ROWS_PER_READ, columns=[*REPORT_COLUMNS, *mark_columns]
+        ):
+            for row in record_batch.to_pylist():
+                mark_bytes = row.pop(BATCH_COLUMN, None)
                 if None in row.values() or None in row["value"]:
                     raise FormatError(f"{path}: a row has missing fields and is not a report")
-                question, value = int(row["question"]), tuple(row["value"])
-                batch = None if mark is None else bytes(mark).hex()
-                yield Report(row["collection"], row["id"].hex(), question, value, simulated, batch)
+                question, report_value = int(row["question"]), tuple(row["value"])
+                batch_mark = None if mark_bytes is None else bytes(mark_bytes).hex()
+                yield Report(
+                    row["collection"],
+                    row["id"].hex(),
+                    question,
+                    report_value,
+                    is_simulated,
+                    batch_mark,
+                )
 
 
 @contextmanager
-def _parquet(path: str | Path) -> Iterator[None]:
+def _convert_arrow_errors(path: str | Path) -> Iterator[None]:
     """Convert Arrow's errors to a FormatError of one sentence."""
     import pyarrow as pa
 
     try:
-        with reading(path):
+        with handle_read_errors(path):
             yield
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
@@ -179,83 +209,94 @@ def _parquet(path: str | Path) -> Iterator[None]:
 
 def open_reports(source: Any) -> tuple[Any, bool, str]:
     """Open reports for an engine: the ibis table, whether simulated, and the name for errors."""
-    several = isinstance(source, Sequence) and not isinstance(source, str)
-    paths = list(source) if several else [source]
+    is_sequence = isinstance(source, Sequence) and not isinstance(source, str)
+    paths = list(source) if is_sequence else [source]
     if not all(isinstance(path, (str, os.PathLike)) for path in paths):
-        return _checked(open_table(source), "the table"), False, ""
-    texts = [os.fspath(path) for path in paths]
-    if not texts:
+        return _require_report_columns(open_table(source), "the table"), False, ""
+    path_texts = [os.fspath(path) for path in paths]
+    if not path_texts:
         raise FormatError("there are no files of reports; name at least one")
-    name = texts[0] if len(texts) == 1 else f"{texts[0]} and {len(texts) - 1} more"
-    if any(kind_of(text) != "parquet" for text in texts):
-        if len(texts) > 1:
-            raise FormatError(f"{name}: reports in several places must all be Parquet files")
-        return _checked(open_table(texts[0]), name), False, ""
-    files = [file for text in texts for file in _files(text)]
-    simulated = any(_is_simulated(file) for file in files)
+    source_name = (
+        path_texts[0] if len(path_texts) == 1 else f"{path_texts[0]} and {len(path_texts) - 1} more"
+    )
+    if any(get_source_kind(path_text) != "parquet" for path_text in path_texts):
+        if len(path_texts) > 1:
+            raise FormatError(f"{source_name}: reports in several places must all be Parquet files")
+        return _require_report_columns(open_table(path_texts[0]), source_name), False, ""
+    files = [file_name for path_text in path_texts for file_name in _list_files(path_text)]
+    is_simulated = any(_is_simulated(file_name) for file_name in files)
     engine = open_table(files[0]).get_backend()
-    with reading(name):
-        marked, unmarked = list[str](), list[str]()
-        for file in files:
-            table = _checked(parquet_table(engine, glob.escape(file)), file)
-            (marked if BATCH in table.columns else unmarked).append(glob.escape(file))
-        if not marked or not unmarked:
-            return parquet_table(engine, marked or unmarked), simulated, name
-        shuffled, others = parquet_table(engine, marked), parquet_table(engine, unmarked)
-        return _same_columns(shuffled).union(_same_columns(others)), simulated, name
+    with handle_read_errors(source_name):
+        marked_files, unmarked_files = list[str](), list[str]()
+        for file_name in files:
+            table = _require_report_columns(open_parquet(engine, glob.escape(file_name)), file_name)
+            (marked_files if BATCH_COLUMN in table.columns else unmarked_files).append(
+                glob.escape(file_name)
+            )
+        if not marked_files or not unmarked_files:
+            return open_parquet(engine, marked_files or unmarked_files), is_simulated, source_name
+        shuffled_table = open_parquet(engine, marked_files)
+        unshuffled_table = open_parquet(engine, unmarked_files)
+        return (
+            _select_report_columns(shuffled_table).union(_select_report_columns(unshuffled_table)),
+            is_simulated,
+            source_name,
+        )
 
 
-def _same_columns(table: Any) -> Any:
+def _select_report_columns(table: Any) -> Any:
     """Select the columns of reports with common types; null batch marks if the table has none."""
     import ibis
 
-    mark = table[BATCH] if BATCH in table.columns else ibis.null()
+    mark_column = table[BATCH_COLUMN] if BATCH_COLUMN in table.columns else ibis.null()
     return table.select(
         id=table.id.cast("binary"),
         collection=table.collection.cast("string"),
         question=table.question.cast("int64"),
         value=table.value.cast("array<int64>"),
-        batch=mark.cast("binary"),
+        batch=mark_column.cast("binary"),
     )
 
 
-def _files(path: str) -> list[str]:
+def _list_files(path: str) -> list[str]:
     return [path] if os.path.isfile(path) else sorted(glob.glob(path, recursive=True))
 
 
-def _is_simulated(file: str) -> bool:
+def _is_simulated(file_name: str) -> bool:
     import pyarrow.parquet as pq
 
-    with _parquet(file):
-        return SIMULATED in (pq.read_metadata(file).metadata or {})
+    with _convert_arrow_errors(file_name):
+        return SIMULATED_KEY in (pq.read_metadata(file_name).metadata or {})
 
 
-def _checked(table: Any, name: str) -> Any:
-    check_columns(table.schema(), name)
+def _require_report_columns(table: Any, source_name: str) -> Any:
+    check_report_columns(table.schema(), source_name)
     return table
 
 
-def check_columns(kinds: Any, name: str) -> None:
+def check_report_columns(column_types: Any, source_name: str) -> None:
     """Require that a table, given by its ibis schema, has the columns of reports."""
-    lacking = [column for column in COLUMNS if column not in kinds]
-    if lacking:
-        raise FormatError(f"{name}: reports have the columns {', '.join(COLUMNS)}, not these")
-    right = (
-        kinds["id"].is_binary()
-        and kinds["collection"].is_string()
-        and _fits(kinds["question"])
-        and kinds["value"].is_array()
-        and _fits(kinds["value"].value_type)
-        and (BATCH not in kinds or kinds[BATCH].is_binary())
-    )
-    if not right:
+    missing_columns = [column for column in REPORT_COLUMNS if column not in column_types]
+    if missing_columns:
         raise FormatError(
-            f"{name}: the columns of reports are id (16 bytes), collection (text), question "
+            f"{source_name}: reports have the columns {', '.join(REPORT_COLUMNS)}, not these"
+        )
+    has_right_types = (
+        column_types["id"].is_binary()
+        and column_types["collection"].is_string()
+        and _fits_int64(column_types["question"])
+        and column_types["value"].is_array()
+        and _fits_int64(column_types["value"].value_type)
+        and (BATCH_COLUMN not in column_types or column_types[BATCH_COLUMN].is_binary())
+    )
+    if not has_right_types:
+        raise FormatError(
+            f"{source_name}: the columns of reports are id (16 bytes), collection (text), question "
             "(int32), value (list of int64) and, of shuffled reports, batch (16 bytes); these have "
             "other types"
         )
 
 
-def _fits(kind: Any) -> bool:
+def _fits_int64(column_type: Any) -> bool:
     """Whether all values of an integer type fit into int64; those of uint64 may not."""
-    return bool(kind.is_integer() and not kind.is_uint64())
+    return bool(column_type.is_integer() and not column_type.is_uint64())

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, Literal, Protocol, TypeVar
 
 from discreet.arrays import Booleans, Integers
-from discreet.documents import Document, parse
+from discreet.documents import Document, parse_document
 from discreet.errors import FormatError
 from discreet.privacy import Guarantee
 from discreet.randomness import Random
@@ -22,23 +22,23 @@ from discreet.shuffling import Shuffle
 
 __all__ = [
     "Channel",
-    "Codes",
     "Collection",
     "CollectionDocument",
-    "Device",
-    "WholeChannel",
-    "collection_of",
+    "DrawingDevice",
+    "EncodedRecords",
+    "WholeAnswerChannel",
+    "parse_collection_json",
 ]
 
-LARGEST = 1 << 62
+MAX_EXACT_INTEGER = 1 << 62
 """Largest absolute value in a report, and of a sum in a tally, so that int64 never wraps."""
 
-FEW = 1 << 16
+MAX_ENUMERATED_OUTPUTS = 1 << 16
 """Distinct outputs up to which a channel states their number; None above."""
 
-Device = Literal["software", "hand", "either"]
+DrawingDevice = Literal["software", "hand", "either"]
 
-KINDS = {
+DOCUMENT_CLASSES = {
     "plan": ("discreet.local.plan", "Plan"),
     "questionnaire": ("discreet.survey.questionnaire", "Questionnaire"),
 }
@@ -57,7 +57,7 @@ class Channel(Protocol):
         """How many integers an answer has."""
 
     @property
-    def furthest(self) -> int:
+    def max_magnitude(self) -> int:
         """Largest absolute value of an integer of an answer."""
 
     @property
@@ -72,17 +72,17 @@ class Channel(Protocol):
     def outputs(self) -> int | None:
         """Number of distinct answers; None if there are more than ``MAX_ENUMERATED_OUTPUTS``."""
 
-    def faulty(self, matrix: Integers) -> Booleans:
+    def find_faulty(self, matrix: Integers) -> Booleans:
         """Flag the answers (rows) that no respondent could have sent."""
 
     def tally(self, matrix: Integers) -> Integers:
         """Sum valid answers to ``size`` integers."""
 
-    def possible(self, sums: Integers, answers: int) -> bool:
+    def is_possible(self, sums: Integers, answer_count: int) -> bool:
         """Whether this number of answers can add up to these sums."""
 
 
-class WholeChannel(Channel, Protocol):
+class WholeAnswerChannel(Channel, Protocol):
     """A question whose answers are counted whole: several named numbers, each below its size."""
 
     @property
@@ -98,7 +98,7 @@ class WholeChannel(Channel, Protocol):
         """Labels of the values of each number; they need not differ."""
 
 
-class Codes(Protocol):
+class EncodedRecords(Protocol):
     """Encoded true records, one row per person: the input of the randomization."""
 
     def __len__(self) -> int:
@@ -131,7 +131,7 @@ class Collection(Protocol):
     def guarantee(self) -> Guarantee:
         """The guarantee of one respondent, over all reports they may send."""
 
-    def promised(self, people: int | None = None) -> Guarantee:
+    def make_guarantee(self, respondents: int | None = None) -> Guarantee:
         """The same, after this number of respondents were counted in one shuffle; None before."""
 
     @property
@@ -155,42 +155,42 @@ class Collection(Protocol):
         """Whether respondents draw their question or the collector assigns it."""
 
     @property
-    def device(self) -> Device:
+    def device(self) -> DrawingDevice:
         """Whether a program randomizes or people themselves, by hand."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of a whole record: the features, then the target."""
 
-    def asked(self, question: int) -> tuple[str, ...]:
+    def get_asked_columns(self, question: int) -> tuple[str, ...]:
         """The columns of a record that one question is about."""
 
-    def draw(self, people: int, random: Random) -> Integers:
+    def draw_questions(self, respondents: int, random: Random) -> Integers:
         """Draw the question of each respondent, independently of the records."""
 
-    def prepared(
+    def encode_record(
         self,
         record: Mapping[str, Any],
         question: int | None = None,
         personal: Mapping[str, Any] | None = None,
         by_hand: bool = False,
-    ) -> Codes:
+    ) -> EncodedRecords:
         """Check and encode one record; only the columns of ``question``, if given."""
 
-    def encoded(self, columns: Mapping[str, Any]) -> Codes:
+    def encode_columns(self, columns: Mapping[str, Any]) -> EncodedRecords:
         """Check and encode the columns of many records."""
 
-    def randomized(self, question: int, codes: Codes, random: Random) -> Integers:
+    def randomize_records(self, question: int, records: EncodedRecords, random: Random) -> Integers:
         """Randomize the answers of many respondents to one question, one row per person."""
 
     def to_json(self) -> str:
         """The document as it is published."""
 
-    def canonical(self) -> bytes:
+    def encode_canonical(self) -> bytes:
         """The bytes whose SHA-256 is the digest."""
 
 
-C = TypeVar("C", bound=Collection)
+CollectionT = TypeVar("CollectionT", bound=Collection)
 
 
 class CollectionDocument(Document):
@@ -200,26 +200,30 @@ class CollectionDocument(Document):
 
     @property
     @abstractmethod
-    def alone(self) -> Guarantee:
+    def unshuffled_guarantee(self) -> Guarantee:
         """The guarantee of one person's reports without a shuffle."""
 
     @property
     def guarantee(self) -> Guarantee:
         """What a respondent is promised, over everything they may send."""
-        return self.promised()
+        return self.make_guarantee()
 
-    def promised(self, people: int | None = None) -> Guarantee:
+    def make_guarantee(self, respondents: int | None = None) -> Guarantee:
         """Return the guarantee after this number of people were counted in one shuffle.
 
         Parameters
         ----------
-        people : int, optional
+        respondents : int, optional
             None before anyone was asked. Only shuffled collections depend on it.
         """
-        return self.alone if self.shuffled is None else self.shuffled.promise(self.alone, people)
+        return (
+            self.unshuffled_guarantee
+            if self.shuffled is None
+            else self.shuffled.apply_to_guarantee(self.unshuffled_guarantee, respondents)
+        )
 
 
-def collection_of(text: str | bytes) -> Any:
+def parse_collection_json(text: str | bytes) -> Any:
     """Parse a plan or a questionnaire, by the format that the document states.
 
     Parameters
@@ -227,8 +231,8 @@ def collection_of(text: str | bytes) -> Any:
     text : str or bytes
         The JSON of a plan or of a questionnaire.
     """
-    stated = str(parse(text, "collection").get("format")).removeprefix("discreet/")
-    if stated not in KINDS:
-        raise FormatError(f"this is not a plan or questionnaire: its format says {stated!r}")
-    module, name = KINDS[stated]
-    return getattr(import_module(module), name).from_json(text)
+    stated_kind = str(parse_document(text, "collection").get("format")).removeprefix("discreet/")
+    if stated_kind not in DOCUMENT_CLASSES:
+        raise FormatError(f"this is not a plan or questionnaire: its format says {stated_kind!r}")
+    module_name, class_name = DOCUMENT_CLASSES[stated_kind]
+    return getattr(import_module(module_name), class_name).from_json(text)

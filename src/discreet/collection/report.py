@@ -9,10 +9,17 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from discreet.documents import Body, digest_of, dump, load, parse, parse_json
+from discreet.documents import (
+    Body,
+    compute_digest,
+    dump_document,
+    load_document,
+    parse_document,
+    parse_json,
+)
 from discreet.errors import FormatError
 
-__all__ = ["ALREADY_SHUFFLED", "Report", "identity_of"]
+__all__ = ["ALREADY_SHUFFLED", "Report", "derive_report_id"]
 
 VERSION = 2
 SHUFFLED_VERSION = 3
@@ -21,11 +28,11 @@ SHUFFLED_VERSION = 3
 ALREADY_SHUFFLED = "already shuffled"
 """The fault of a report with a batch mark, where respondents send reports themselves."""
 
-LARGEST = 1 << 24
+MAX_REPORT_CHARACTERS = 1 << 24
 """Characters in a report; longer ones are refused unread."""
 
-IDENTITY = re.compile(r"[0-9a-f]{32}")
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+ID_PATTERN = re.compile(r"[0-9a-f]{32}")
+DIGEST_PATTERN = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Report:
 
     Examples
     --------
-    >>> report = Report("sha256:0", identity_of(bytes(16)), 0, (3,))
+    >>> report = Report("sha256:0", derive_report_id(bytes(16)), 0, (3,))
     >>> Report.from_json(report.to_json()) == report
     True
     """
@@ -64,9 +71,9 @@ class Report:
     batch: str | None = None
 
     def __post_init__(self) -> None:
-        if not IDENTITY.fullmatch(self.id):
+        if not ID_PATTERN.fullmatch(self.id):
             raise FormatError("the id of a report is 32 hexadecimal digits")
-        if self.batch is not None and not IDENTITY.fullmatch(self.batch):
+        if self.batch is not None and not ID_PATTERN.fullmatch(self.batch):
             raise FormatError("the batch mark of a report is 32 hexadecimal digits")
 
     def to_body(self) -> dict[str, Any]:
@@ -81,25 +88,28 @@ class Report:
     def to_json(self) -> str:
         """Write the report on one line: version 3 with a batch mark, version 2 without."""
         version = VERSION if self.batch is None else SHUFFLED_VERSION
-        return dump("report", version, self.to_body(), indent=None)
+        return dump_document("report", version, self.to_body(), indent=None)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Report:
         """Read a report; raises if it is damaged, too long or malformed."""
-        if len(text) > LARGEST:
-            raise FormatError(f"a report of {len(text)} characters; at most {LARGEST}")
-        if (plain := _plain(text)) is not None:
-            return plain
+        if len(text) > MAX_REPORT_CHARACTERS:
+            raise FormatError(
+                f"a report of {len(text)} characters; at most {MAX_REPORT_CHARACTERS}"
+            )
+        if (canonical_report := _parse_canonical(text)) is not None:
+            return canonical_report
         try:
-            if parse(text, "report").get("version") == SHUFFLED_VERSION:
-                marked = load(text, "report", SHUFFLED_VERSION, ShuffledReportBody)
-                body, batch = ReportBody(**marked.model_dump(exclude={"batch"})), marked.batch
+            if parse_document(text, "report").get("version") == SHUFFLED_VERSION:
+                shuffled_body = load_document(text, "report", SHUFFLED_VERSION, ShuffledReportBody)
+                body = ReportBody(**shuffled_body.model_dump(exclude={"batch"}))
+                batch_mark = shuffled_body.batch
             else:
-                body, batch = load(text, "report", VERSION, ReportBody), None
+                body, batch_mark = load_document(text, "report", VERSION, ReportBody), None
         except (RecursionError, UnicodeError):  # nested too deeply, or half of a character
             raise FormatError("this is not a report: nested too deeply, or not Unicode") from None
-        value = tuple(body.value)
-        return cls(body.collection, body.id, body.question, value, body.simulated, batch)
+        integers = tuple(body.value)
+        return cls(body.collection, body.id, body.question, integers, body.simulated, batch_mark)
 
     @property
     def fingerprint(self) -> str:
@@ -110,51 +120,56 @@ class Report:
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def identity_of(key: bytes) -> str:
+def derive_report_id(report_key: bytes) -> str:
     """Derive the id that commits to a key: the first 16 bytes of SHA-256("discreet/id" + key).
 
     Parameters
     ----------
-    key : bytes
+    report_key : bytes
         16 random bytes that stay with the person; their holder can withdraw the report.
     """
-    if len(key) != 16:
-        raise FormatError(f"the key of a report has 16 bytes, this one {len(key)}")
-    return hashlib.sha256(b"discreet/id" + key).hexdigest()[:32]
+    if len(report_key) != 16:
+        raise FormatError(f"the key of a report has 16 bytes, this one {len(report_key)}")
+    return hashlib.sha256(b"discreet/id" + report_key).hexdigest()[:32]
 
 
-def _plain(text: str | bytes) -> Report | None:
+def _parse_canonical(text: str | bytes) -> Report | None:
     """Parse a report in canonical form without validation models; None if it is not canonical.
 
-    The result is that of :func:`~discreet.documents.load`, which also raises all errors.
+    The result is that of :func:`~discreet.documents.load_document`, which also raises all errors.
     """
     try:
-        whole = parse_json(text)
-        fields = [whole[name] for name in ("collection", "id", "question", "value")]
-        head = (whole["format"], whole["version"], type(whole["version"]), whole["digest"])
+        document = parse_json(text)
+        fields = [document[name] for name in ("collection", "id", "question", "value")]
+        seal_fields = (
+            document["format"],
+            document["version"],
+            type(document["version"]),
+            document["digest"],
+        )
     except (ValueError, RecursionError, TypeError, KeyError):
         return None
-    collection, identity, question, value = fields
-    kinds = (type(collection), type(identity), type(question), type(value))
-    if kinds != (str, str, int, list) or set(map(type, value)) - {int}:
+    collection, report_id, question, value = fields
+    field_types = (type(collection), type(report_id), type(question), type(value))
+    if field_types != (str, str, int, list) or set(map(type, value)) - {int}:
         return None
-    batch, version, mark = whole.get("batch"), VERSION, ""
-    if batch is not None:
-        if type(batch) is not str or not IDENTITY.fullmatch(batch):
+    batch_mark, version, mark_text = document.get("batch"), VERSION, ""
+    if batch_mark is not None:
+        if type(batch_mark) is not str or not ID_PATTERN.fullmatch(batch_mark):
             return None
-        version, mark = SHUFFLED_VERSION, f'"batch":"{batch}",'
-    if len(whole) != (7 if batch is None else 8):
+        version, mark_text = SHUFFLED_VERSION, f'"batch":"{batch_mark}",'
+    if len(document) != (7 if batch_mark is None else 8):
         return None
-    if not (DIGEST.fullmatch(collection) and IDENTITY.fullmatch(identity)):
+    if not (DIGEST_PATTERN.fullmatch(collection) and ID_PATTERN.fullmatch(report_id)):
         return None
-    numbers = ",".join(map(str, value))
-    content = (
-        f'{{{mark}"collection":"{collection}","format":"discreet/report","id":"{identity}",'
-        f'"question":{question},"value":[{numbers}],"version":{version}}}'
+    integers_text = ",".join(map(str, value))
+    sealed_text = (
+        f'{{{mark_text}"collection":"{collection}","format":"discreet/report","id":"{report_id}",'
+        f'"question":{question},"value":[{integers_text}],"version":{version}}}'
     )
-    if head != ("discreet/report", version, int, digest_of(content.encode())):
+    if seal_fields != ("discreet/report", version, int, compute_digest(sealed_text.encode())):
         return None
-    return Report(collection, identity, question, tuple(value), batch=batch)
+    return Report(collection, report_id, question, tuple(value), batch=batch_mark)
 
 
 class ReportBody(Body):

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.collection.protocol import Codes, Collection
-from discreet.collection.report import Report, identity_of
-from discreet.collection.store import FolderStore, Kept, MemoryStore, Store
+from discreet.collection.protocol import Collection, EncodedRecords
+from discreet.collection.report import Report, derive_report_id
+from discreet.collection.store import FolderStore, MemoryStore, Store, StoredReport
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.privacy import Guarantee
 from discreet.randomness import Random, as_random
@@ -71,13 +71,13 @@ class Respondent:
             )
 
     def _check_group(self) -> None:
-        group, count = self.group, len(self.collection.questions)
+        group, question_count = self.group, len(self.collection.questions)
         if self.collection.assignment == "groups" and group is None:
             raise SchemaError("this plan assigns questions: pass group=, the number you were given")
         if self.collection.assignment == "draw" and group is not None:
             raise SchemaError("in this plan respondents draw their question: leave out group=")
-        if group is not None and not 0 <= group < count:
-            raise SchemaError(f"group {group} is not one of the {count} questions")
+        if group is not None and not 0 <= group < question_count:
+            raise SchemaError(f"group {group} is not one of the {question_count} questions")
 
     def _check_device(self) -> None:
         kind, device = self.collection.kind, self.collection.device
@@ -92,7 +92,7 @@ class Respondent:
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of this person."""
-        return self.collection.guarantee.under(simulated=self._random.simulated)
+        return self.collection.guarantee.void_if(simulated=self._random.simulated)
 
     def report(
         self,
@@ -118,24 +118,26 @@ class Respondent:
                 f"a record is a mapping of names to values, not a {type(record).__name__}; write "
                 "{'name': value, …}"
             )
-        kept = self.store.reports(self.collection.digest)
-        if kept and not again:
-            return self._read(kept[-1])
-        self._check_number(len(kept))
-        codes = self.collection.prepared(record, None, personal, self.by_hand)
-        return self._answer(len(kept), self._question(len(kept)), codes)
+        stored_reports = self.store.load_reports(self.collection.digest)
+        if stored_reports and not again:
+            return self._read_stored_report(stored_reports[-1])
+        self._check_report_count(len(stored_reports))
+        encoded_record = self.collection.encode_record(record, None, personal, self.by_hand)
+        return self._make_report(
+            len(stored_reports), self._get_question(len(stored_reports)), encoded_record
+        )
 
     def draw_question(self, *, again: bool = False) -> int:
         """Draw and store the question that this person answers next, without any record.
 
-        With it, a person needs to be asked only for ``collection.asked(question)``. The question is
-        the same on every call; after it was answered, it is the answered one.
+        With it, a person needs to be asked only for ``collection.get_asked_columns(question)``. The
+        question is the same on every call; after it was answered, it is the answered one.
         """
-        kept = self.store.reports(self.collection.digest)
-        if kept and not again:
-            return self._read(kept[-1]).question
-        self._check_number(len(kept))
-        return self._question(len(kept))
+        stored_reports = self.store.load_reports(self.collection.digest)
+        if stored_reports and not again:
+            return self._read_stored_report(stored_reports[-1]).question
+        self._check_report_count(len(stored_reports))
+        return self._get_question(len(stored_reports))
 
     def answer_question(
         self, record: Mapping[str, Any], personal: Mapping[str, Any] | None = None
@@ -144,47 +146,55 @@ class Respondent:
 
         The parameters are those of :meth:`report`.
         """
-        kept = self.store.reports(self.collection.digest)
-        question = self.store.question(self.collection.digest, len(kept))
+        stored_reports = self.store.load_reports(self.collection.digest)
+        question = self.store.find_question(self.collection.digest, len(stored_reports))
         if question is None:
-            if kept:
-                return self._read(kept[-1])
+            if stored_reports:
+                return self._read_stored_report(stored_reports[-1])
             raise PrivacyError("no question was drawn yet: call draw_question() first")
-        codes = self.collection.prepared(record, question, personal, self.by_hand)
-        return self._answer(len(kept), question, codes)
+        encoded_record = self.collection.encode_record(record, question, personal, self.by_hand)
+        return self._make_report(len(stored_reports), question, encoded_record)
 
-    def _check_number(self, sent: int) -> None:
-        if sent >= self.collection.reports:
+    def _check_report_count(self, sent_count: int) -> None:
+        if sent_count >= self.collection.reports:
             raise PrivacyError(
-                f"this person has already sent {sent} of {self.collection.reports} reports; "
+                f"this person has already sent {sent_count} of {self.collection.reports} reports; "
                 f"another one would cost more privacy than the {self.collection.kind} promises"
             )
 
-    def _question(self, number: int) -> int:
+    def _get_question(self, report_number: int) -> int:
         digest = self.collection.digest
-        drawn = self.store.question(digest, number)
-        if drawn is not None:
-            return drawn
+        stored_question = self.store.find_question(digest, report_number)
+        if stored_question is not None:
+            return stored_question
         question = self.group
         if question is None:
-            question = int(self.collection.draw(1, self._random)[0])
-        return self.store.draw(digest, number, question, self.collection.guarantee.alone)
+            question = int(self.collection.draw_questions(1, self._random)[0])
+        return self.store.save_question(
+            digest, report_number, question, self.collection.guarantee.unshuffled_epsilon
+        )
 
-    def _answer(self, number: int, question: int, codes: Codes) -> Report:
+    def _make_report(
+        self, report_number: int, question: int, encoded_record: EncodedRecords
+    ) -> Report:
         digest = self.collection.digest
-        values: Any = codes
+        randomized: Any = encoded_record
         if not self.by_hand:
-            values = self.collection.randomized(question, codes, self._random)
-        key = self._random.raw(16).tobytes()
-        sent = tuple(int(one) for one in values[0])
-        made = Report(digest, identity_of(key), question, sent, self._random.simulated)
-        if self.store.keep(digest, number, Kept(made.to_json(), key.hex())):
-            return made
-        return self._read(self.store.reports(digest)[number])
+            randomized = self.collection.randomize_records(question, encoded_record, self._random)
+        report_key = self._random.raw(16).tobytes()
+        integers = tuple(int(integer) for integer in randomized[0])
+        report = Report(
+            digest, derive_report_id(report_key), question, integers, self._random.simulated
+        )
+        if self.store.save_report(
+            digest, report_number, StoredReport(report.to_json(), report_key.hex())
+        ):
+            return report
+        return self._read_stored_report(self.store.load_reports(digest)[report_number])
 
-    def _read(self, kept: Kept) -> Report:
+    def _read_stored_report(self, stored_report: StoredReport) -> Report:
         try:
-            report = Report.from_json(kept.report)
+            report = Report.from_json(stored_report.report)
             if report.collection != self.collection.digest:
                 raise FormatError(f"it answers another {self.collection.kind}")
         except FormatError as error:

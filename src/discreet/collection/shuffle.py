@@ -13,17 +13,18 @@ from discreet.collection.report import ALREADY_SHUFFLED, Report
 from discreet.collection.shuffle_memory import ShuffleMemory
 from discreet.collection.tally import Tally
 from discreet.errors import FormatError, PrivacyError
+from discreet.privacy import format_rounded_up
 from discreet.randomness import Random
 
-__all__ = ["shuffled"]
+__all__ = ["shuffle_reports"]
 
 
-def shuffled(
+def shuffle_reports(
     collection: Collection,
     reports: Iterable[Report | str | bytes],
     random: Random,
     *,
-    few: bool = False,
+    allow_fewer: bool = False,
     memory: ShuffleMemory | None = None,
 ) -> tuple[list[Report], Tally[Collection]]:
     """Return the valid reports in random order, each with a new random id and this batch's mark.
@@ -45,7 +46,7 @@ def shuffled(
         All of one shuffle; they are held in memory.
     random : Random
         The cryptographic source, unless this is a simulation.
-    few : bool, default False
+    allow_fewer : bool, default False
         Release them although they are fewer than the guarantee of the shuffle needs.
     memory : ShuffleMemory, optional
         Of this collection: refuses what was in an earlier shuffle, and remembers what is in this
@@ -56,39 +57,51 @@ def shuffled(
     tuple of (list of Report, Tally)
         The tally says what was left out.
     """
-    counted, kept = Tally(collection), []
-    for sent in reports:
-        report = _parse_report(sent)
+    shuffle_tally, valid_reports = Tally(collection), []
+    for sent_report in reports:
+        report = _parse_report(sent_report)
         if isinstance(report, Report) and report.batch is not None:
-            counted.rejected[ALREADY_SHUFFLED] += 1
-        elif counted.add(report).status == "counted":
+            shuffle_tally.rejected[ALREADY_SHUFFLED] += 1
+        elif shuffle_tally.add(report).status == "counted":
             assert isinstance(report, Report)
-            kept.append(report)
-    before = counted.rejected[ALREADY_SHUFFLED]
-    if before and not kept:
+            valid_reports.append(report)
+    already_shuffled = shuffle_tally.rejected[ALREADY_SHUFFLED]
+    if already_shuffled and not valid_reports:
         raise PrivacyError(
-            f"all of these {before:,} {collection.noun}s were shuffled before; pass them on as "
-            "they are: shuffled twice they would count as other people"
+            f"all of these {already_shuffled:,} {collection.noun}s were shuffled before; pass "
+            "them on as they are: shuffled twice they would count as other people"
         )
-    stated = collection.shuffled
-    if stated is not None and len(kept) < stated.respondents and not few:
+    shuffle_promise = collection.shuffled
+    if (
+        shuffle_promise is not None
+        and len(valid_reports) < shuffle_promise.respondents
+        and not allow_fewer
+    ):
         raise PrivacyError(
-            f"{len(kept):,} valid {collection.noun}s are fewer than the {stated.respondents:,} in "
-            f"which each is to hide; wait for more. To pass them on under the weaker promise, "
-            f"epsilon = {collection.guarantee.alone:g}, set allow_fewer=True, or --few on the "
-            "command line"
+            f"{len(valid_reports):,} valid {collection.noun}s are fewer than the "
+            f"{shuffle_promise.respondents:,} in which each is to hide; wait for more. To pass "
+            "them on under the weaker promise, epsilon = "
+            f"{format_rounded_up(collection.guarantee.unshuffled_epsilon)}, set allow_fewer=True, "
+            "or --few on the command line"
         )
-    with nullcontext() if memory is None else memory.passing_on(counted.seen):
-        ids = random.raw(16 * len(kept)).reshape(-1, 16)
-        order = np.lexsort(ids.T)  # by the new ids, which are independent of the old order
-        mark = random.raw(16).tobytes().hex()
-        passed = [replace(kept[k], id=ids[k].tobytes().hex(), batch=mark) for k in order]
-    return passed, counted
+    with nullcontext() if memory is None else memory.check_and_remember(shuffle_tally.seen):
+        new_ids = random.raw(16 * len(valid_reports)).reshape(-1, 16)
+        id_order = np.lexsort(new_ids.T)  # by the new ids, which are independent of the old order
+        batch_mark = random.raw(16).tobytes().hex()
+        shuffled_reports = [
+            replace(
+                valid_reports[report_index],
+                id=new_ids[report_index].tobytes().hex(),
+                batch=batch_mark,
+            )
+            for report_index in id_order
+        ]
+    return shuffled_reports, shuffle_tally
 
 
-def _parse_report(sent: Report | str | bytes) -> Report | str | bytes:
+def _parse_report(sent_report: Report | str | bytes) -> Report | str | bytes:
     """Parse a report; return the text itself if it is not one, for the tally to refuse."""
     try:
-        return sent if isinstance(sent, Report) else Report.from_json(sent)
+        return sent_report if isinstance(sent_report, Report) else Report.from_json(sent_report)
     except FormatError:
-        return sent
+        return sent_report

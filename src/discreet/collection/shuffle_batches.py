@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from discreet.collection.report import IDENTITY
+from discreet.collection.report import ID_PATTERN
 
 __all__ = ["BatchSizes"]
 
@@ -32,36 +32,42 @@ class BatchSizes:
         """Number of batches that are counted separately."""
         return len(self._sizes)
 
-    def add(self, mark: str | None, reports: int) -> None:
+    def add(self, batch_mark: str | None, report_count: int) -> None:
         """Count reports of one batch; without a mark they stay outside of all batches."""
-        if mark is not None and (mark in self._sizes or len(self._sizes) < MAX_BATCHES):
-            self._sizes[mark] = self._sizes.get(mark, 0) + reports
+        if batch_mark is not None and (batch_mark in self._sizes or len(self._sizes) < MAX_BATCHES):
+            self._sizes[batch_mark] = self._sizes.get(batch_mark, 0) + report_count
 
-    def merge(self, other: BatchSizes) -> None:
+    def merge(self, merged_sizes: BatchSizes) -> None:
         """Count what another tally counted; parts of one batch are one batch again."""
-        for mark, reports in other._sizes.items():
-            self.add(mark, reports)
+        for batch_mark, report_count in merged_sizes._sizes.items():
+            self.add(batch_mark, report_count)
 
-    def remove(self, other: BatchSizes) -> bool:
+    def remove(self, removed_sizes: BatchSizes) -> bool:
         """Remove withdrawn reports from their batches; False if a batch has fewer."""
-        for mark, reports in other._sizes.items():
-            if mark in self._sizes:
-                self._sizes[mark] -= reports
-        fits = all(reports >= 0 for reports in self._sizes.values())
-        self._sizes = {mark: reports for mark, reports in self._sizes.items() if reports}
-        return fits
+        for batch_mark, report_count in removed_sizes._sizes.items():
+            if batch_mark in self._sizes:
+                self._sizes[batch_mark] -= report_count
+        is_possible = all(report_count >= 0 for report_count in self._sizes.values())
+        self._sizes = {
+            batch_mark: report_count
+            for batch_mark, report_count in self._sizes.items()
+            if report_count
+        }
+        return is_possible
 
-    def smallest(self, reports: int) -> int:
+    def get_smallest(self, report_count: int) -> int:
         """Return the size of the smallest batch, or 0 if some counted reports are in none."""
-        if sum(self._sizes.values()) < reports:
+        if sum(self._sizes.values()) < report_count:
             return 0
         return min(self._sizes.values(), default=0)
 
-    def fit(self, reports: int) -> bool:
+    def can_hold(self, report_count: int) -> bool:
         """Whether this number of counted reports is consistent with these batches."""
-        marks = all(map(IDENTITY.fullmatch, self._sizes)) and len(self._sizes) <= MAX_BATCHES
+        has_valid_marks = (
+            all(map(ID_PATTERN.fullmatch, self._sizes)) and len(self._sizes) <= MAX_BATCHES
+        )
         sizes = self._sizes.values()
-        return marks and min(sizes, default=1) >= 1 and sum(sizes) <= reports
+        return has_valid_marks and min(sizes, default=1) >= 1 and sum(sizes) <= report_count
 
     def copy(self) -> BatchSizes:
         """Return an independent copy."""

@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from discreet.collection.protocol import Collection
-from discreet.documents import Body, dump, load, read_text, replace_and_destroy
+from discreet.documents import Body, dump_document, load_document, read_text, replace_and_destroy
 from discreet.errors import FormatError, PrivacyError
-from discreet.locks import locked
+from discreet.locks import hold_lock
 
 __all__ = ["ShuffleMemory"]
 
@@ -21,6 +21,7 @@ VERSION = 1
 HASH_BYTES = 12
 """Bytes of the hash of an id: ten million hashes collide with probability 1e-15."""
 KEY_BYTES = 32
+"""Bytes of the key of the hash, BLAKE2b."""
 
 
 class ShuffleMemory:
@@ -42,12 +43,12 @@ class ShuffleMemory:
         self.path, self.collection = Path(path), collection
 
     @contextmanager
-    def passing_on(self, ids: Sized[str]) -> Iterator[None]:
+    def check_and_remember(self, report_ids: Sized[str]) -> Iterator[None]:
         """Refuse reports that were in an earlier shuffle, and remember these at the end.
 
         Parameters
         ----------
-        ids : collection of str
+        report_ids : collection of str
             Of the reports as they came in. They are remembered, on disk, when the block has
             written the output and before anybody else can read it; not where it fails.
 
@@ -57,42 +58,44 @@ class ShuffleMemory:
             If one of them was passed on before, or if the collection is closed.
         """
         noun = self.collection.noun
-        with self._locked():
-            memory = self._read()
+        with self._take_lock():
+            memory = self._load_memory()
             if memory.closed:
                 raise PrivacyError(
                     f"{self.path}: the shuffles of this {self.collection.kind} were closed, and it "
                     f"is not known any more whose {noun}s were passed on; nothing is shuffled"
                 )
-            key = bytes.fromhex(memory.key)
-            used = _split(base64.b64decode(memory.used))
-            fresh = {_hash_id(one, key) for one in ids}
-            if overlap := len(fresh & used):
+            hash_key = bytes.fromhex(memory.key)
+            used_hashes = _split_hashes(base64.b64decode(memory.used))
+            new_hashes = {_hash_id(report_id, hash_key) for report_id in report_ids}
+            if repeated_count := len(new_hashes & used_hashes):
                 raise PrivacyError(
-                    f"{overlap:,} of these {len(fresh):,} {noun}s were in an earlier shuffle; "
-                    "passed on again with others, the difference of the two outputs would show "
-                    f"what those others answered. Delete the {noun}s that were passed on, and "
-                    "shuffle only what came since. If nothing of the earlier shuffle ever left "
-                    f"this machine, delete its output and {self.path}"
+                    f"{repeated_count:,} of these {len(new_hashes):,} {noun}s were in an earlier "
+                    "shuffle; passed on again with others, the difference of the two outputs "
+                    f"would show what those others answered. Delete the {noun}s that were passed "
+                    "on, and shuffle only what came since. If nothing of the earlier shuffle "
+                    f"ever left this machine, delete its output and {self.path}"
                 )
             yield
-            content = base64.b64encode(b"".join(sorted(fresh | used))).decode()
-            self._write(memory.model_copy(update={"used": content}))
+            encoded_hashes = base64.b64encode(b"".join(sorted(new_hashes | used_hashes))).decode()
+            self._save_memory(memory.model_copy(update={"used": encoded_hashes}))
 
     def close(self) -> None:
         """Erase hashes and key; further shuffles of this collection are refused."""
-        with self._locked():
-            memory = self._read()
-            self._write(memory.model_copy(update={"used": "", "key": "", "closed": True}))
+        with self._take_lock():
+            memory = self._load_memory()
+            self._save_memory(memory.model_copy(update={"used": "", "key": "", "closed": True}))
 
-    def _locked(self) -> AbstractContextManager[None]:
-        return locked(self.path.with_name(f"{self.path.name}.lock"))
+    def _take_lock(self) -> AbstractContextManager[None]:
+        return hold_lock(self.path.with_name(f"{self.path.name}.lock"))
 
-    def _read(self) -> MemoryBody:
+    def _load_memory(self) -> ShuffleMemoryBody:
         if not self.path.exists():
-            key = secrets.token_hex(KEY_BYTES)
-            return MemoryBody(collection=self.collection.digest, key=key, used="", closed=False)
-        memory = load(read_text(self.path), "shuffle-memory", VERSION, MemoryBody)
+            hash_key = secrets.token_hex(KEY_BYTES)
+            return ShuffleMemoryBody(
+                collection=self.collection.digest, key=hash_key, used="", closed=False
+            )
+        memory = load_document(read_text(self.path), "shuffle-memory", VERSION, ShuffleMemoryBody)
         if memory.collection != self.collection.digest:
             raise FormatError(
                 f"{self.path}: remembers the shuffles of another {self.collection.kind}; name "
@@ -100,20 +103,20 @@ class ShuffleMemory:
             )
         return memory
 
-    def _write(self, memory: MemoryBody) -> None:
-        text = dump("shuffle-memory", VERSION, memory.model_dump(), indent=None)
+    def _save_memory(self, memory: ShuffleMemoryBody) -> None:
+        text = dump_document("shuffle-memory", VERSION, memory.model_dump(), indent=None)
         replace_and_destroy(self.path, text)
 
 
-def _hash_id(report_id: str, key: bytes) -> bytes:
-    return hashlib.blake2b(bytes.fromhex(report_id), digest_size=HASH_BYTES, key=key).digest()
+def _hash_id(report_id: str, hash_key: bytes) -> bytes:
+    return hashlib.blake2b(bytes.fromhex(report_id), digest_size=HASH_BYTES, key=hash_key).digest()
 
 
-def _split(hashes: bytes) -> set[bytes]:
-    return {hashes[at : at + HASH_BYTES] for at in range(0, len(hashes), HASH_BYTES)}
+def _split_hashes(hashes: bytes) -> set[bytes]:
+    return {hashes[start : start + HASH_BYTES] for start in range(0, len(hashes), HASH_BYTES)}
 
 
-class MemoryBody(Body):
+class ShuffleMemoryBody(Body):
     collection: str
     key: str
     used: str

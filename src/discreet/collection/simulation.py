@@ -11,48 +11,56 @@ from collections.abc import Iterator
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.collection.protocol import C, Codes, Collection
+from discreet.collection.protocol import Collection, CollectionT, EncodedRecords
 from discreet.collection.tally import Tally
 from discreet.randomness import Random
 
-__all__ = ["answers", "simulate"]
+__all__ = ["iter_simulated_answers", "simulate_tally"]
 
 
-def answers(
-    collection: Collection, codes: Codes, random: Random
+def iter_simulated_answers(
+    collection: Collection, records: EncodedRecords, random: Random
 ) -> Iterator[tuple[int, Integers, Integers]]:
     """Simulate one answer per record; iterate over (question, rows, serialised answers).
 
     Parameters
     ----------
     collection : Plan or Questionnaire
-    codes : Codes
-        True records, as ``collection.encoded`` makes them.
+    records : EncodedRecords
+        True records, as ``collection.encode_columns`` makes them.
     random : Random
     """
-    asked = collection.draw(len(codes), random)
-    order = np.argsort(asked, kind="stable")
-    ends = np.searchsorted(asked[order], np.arange(len(collection.questions) + 1))
+    asked_questions = collection.draw_questions(len(records), random)
+    row_order = np.argsort(asked_questions, kind="stable")
+    group_bounds = np.searchsorted(
+        asked_questions[row_order], np.arange(len(collection.questions) + 1)
+    )
     for question in range(len(collection.questions)):
-        rows = order[ends[question] : ends[question + 1]]
-        if len(rows):
-            yield question, rows, collection.randomized(question, codes[rows], random)
+        row_indices = row_order[group_bounds[question] : group_bounds[question + 1]]
+        if len(row_indices):
+            yield (
+                question,
+                row_indices,
+                collection.randomize_records(question, records[row_indices], random),
+            )
 
 
-def simulate(collection: C, codes: Codes, random: Random) -> Tally[C]:
+def simulate_tally(
+    collection: CollectionT, records: EncodedRecords, random: Random
+) -> Tally[CollectionT]:
     """Simulate one report per record and tally them.
 
     Parameters
     ----------
     collection : Collection
         A plan or a questionnaire.
-    codes : Codes
-        The records, encoded; see :func:`answers`.
+    records : EncodedRecords
+        The records, encoded; see :func:`iter_simulated_answers`.
     random : Random
         The source; a seeded one marks the tally as simulated.
     """
     tally = Tally(collection, simulated=random.simulated)
-    for question, _, values in answers(collection, codes, random):
+    for question, _, values in iter_simulated_answers(collection, records, random):
         tally.add_values(question, values)
     if collection.shuffled is not None:  # the anonymiser is simulated, too: one shuffle of all
         tally.batches.add(random.raw(16).tobytes().hex(), tally.reports)

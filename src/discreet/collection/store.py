@@ -16,21 +16,21 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.documents import Body, dump, load, private_folder, write_atomic
+from discreet.documents import Body, dump_document, load_document, make_private_folder, write_atomic
 from discreet.errors import FormatError, PrivacyError
-from discreet.locks import locked
-from discreet.privacy import rounded_up
+from discreet.locks import hold_lock
+from discreet.privacy import format_rounded_up
 
-__all__ = ["FolderStore", "Kept", "MemoryStore", "Store"]
+__all__ = ["FolderStore", "MemoryStore", "Store", "StoredReport"]
 
 VERSION = 1
-ALLOWANCE = "allowance.json"
-TOLERANCE = 1e-9
+ALLOWANCE_FILE = "allowance.json"
+ALLOWANCE_TOLERANCE = 1e-9
 """Relative tolerance, so that 0.1 + 0.2 fits into an allowance of 0.3."""
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredReport:
     """A report as it was stored before it was sent.
 
     Parameters
@@ -49,34 +49,40 @@ class Store(abc.ABC):
     """One person's memory of the collections they answered."""
 
     @abc.abstractmethod
-    def _names(self) -> list[str]:
+    def _list_names(self) -> list[str]:
         """List the names of all stored texts."""
 
     @abc.abstractmethod
-    def _read(self, name: str) -> str:
+    def _read_text(self, file_name: str) -> str:
         """Read one text."""
 
     @abc.abstractmethod
-    def _write(self, name: str, text: str, exclusive: bool = True) -> bool:
+    def _write_text(self, file_name: str, text: str, exclusive: bool = True) -> bool:
         """Store a text permanently; False if there is one already."""
 
     @abc.abstractmethod
-    def _locked(self) -> AbstractContextManager[object]:
+    def _take_lock(self) -> AbstractContextManager[object]:
         """Lock the store while a collection is charged."""
 
-    def question(self, collection: str, number: int) -> int | None:
+    def find_question(self, collection: str, report_number: int) -> int | None:
         """Return the question drawn for a report of a collection, or None."""
-        name = _file(collection, number, "question")
-        return self._drawn(name).question if name in self._names() else None
+        file_name = _format_file_name(collection, report_number, "question")
+        return (
+            self._load_drawn_question(file_name).question
+            if file_name in self._list_names()
+            else None
+        )
 
-    def draw(self, collection: str, number: int, question: int, epsilon: float) -> int:
+    def save_question(
+        self, collection: str, report_number: int, question: int, epsilon: float
+    ) -> int:
         """Store the question drawn for a report, and charge the collection once.
 
         Parameters
         ----------
         collection : str
             Digest.
-        number : int
+        report_number : int
             How many reports this person has sent to it before.
         question : int
         epsilon : float
@@ -91,76 +97,93 @@ class Store(abc.ABC):
         Raises
         ------
         PrivacyError
-            If answering would exceed the allowance; :meth:`allow` raises it.
+            If answering would exceed the allowance; :meth:`set_allowance` raises it.
         """
-        with self._locked():
-            self._charge(collection, epsilon)
+        with self._take_lock():
+            self._charge_epsilon(collection, epsilon)
             body = {"collection": collection, "question": question, "epsilon": epsilon}
-            name = _file(collection, number, "question")
-            if self._write(name, dump("drawn-question", VERSION, body)):
+            file_name = _format_file_name(collection, report_number, "question")
+            if self._write_text(file_name, dump_document("drawn-question", VERSION, body)):
                 return question
-            return self._drawn(name).question
+            return self._load_drawn_question(file_name).question
 
-    def _charge(self, collection: str, epsilon: float) -> None:
-        charges = self.charges()
+    def _charge_epsilon(self, collection: str, epsilon: float) -> None:
+        charges = self.read_charges()
         if collection in charges or not math.isfinite(epsilon):
             return
-        allowed, spent = self.allowance, math.fsum(c for c in charges.values() if c < math.inf)
-        if allowed is None:
-            self.allow(epsilon)  # the first collection sets what the later ones may spend
-        elif spent + epsilon > allowed * (1 + TOLERANCE):
-            total = rounded_up(spent + epsilon)
+        allowed_epsilon = self.allowance
+        spent_epsilon = math.fsum(charge for charge in charges.values() if charge < math.inf)
+        if allowed_epsilon is None:
+            self.set_allowance(epsilon)  # the first collection sets what the later ones may spend
+        elif spent_epsilon + epsilon > allowed_epsilon * (1 + ALLOWANCE_TOLERANCE):
+            total_epsilon = format_rounded_up(spent_epsilon + epsilon)
             raise PrivacyError(
-                f"this person has answered collections that together cost epsilon "
-                f"{rounded_up(spent)}; this one costs {rounded_up(epsilon)} more, but only "
-                f"{allowed:g} is allowed in total. Each answer is drawn by itself, so answering "
-                "many similar collections reveals the truth. If you accept the cost, allow "
-                f"{total} in total: store.set_allowance(), or --allow on the command line"
+                "this person has answered collections that together cost epsilon "
+                f"{format_rounded_up(spent_epsilon)}; this one costs {format_rounded_up(epsilon)} "
+                f"more, but only {format_rounded_up(allowed_epsilon)} is allowed in total. Each "
+                "answer is drawn by itself, so answering many similar collections reveals the "
+                f"truth. If you accept the cost, allow {total_epsilon} in total: "
+                "store.set_allowance(), or --allow on the command line"
             )
 
-    def charges(self) -> dict[str, float]:
+    def read_charges(self) -> dict[str, float]:
         """Read the epsilon of every answered collection, by digest."""
-        drawn = [self._drawn(name) for name in self._names() if name.endswith(".question.json")]
-        return {one.collection: one.epsilon for one in drawn}
+        drawn_questions = [
+            self._load_drawn_question(file_name)
+            for file_name in self._list_names()
+            if file_name.endswith(".question.json")
+        ]
+        return {
+            drawn_question.collection: drawn_question.epsilon for drawn_question in drawn_questions
+        }
 
     @property
     def allowance(self) -> float | None:
         """The total epsilon that all answers may spend; None before the first answer."""
-        if ALLOWANCE not in self._names():
+        if ALLOWANCE_FILE not in self._list_names():
             return None
-        with _damaged("the allowance kept on this device"):
-            return load(self._read(ALLOWANCE), "allowance", VERSION, AllowanceBody).epsilon
+        with _convert_damage("the allowance kept on this device"):
+            return load_document(
+                self._read_text(ALLOWANCE_FILE), "allowance", VERSION, AllowanceBody
+            ).epsilon
 
-    def allow(self, epsilon: float) -> None:
+    def set_allowance(self, epsilon: float) -> None:
         """Set the total epsilon that all answers may spend; replaces the earlier allowance.
 
         Before the first answer the allowance is the epsilon of the collection answered first.
         """
         if not epsilon > 0:
             raise PrivacyError(f"the allowance is {epsilon!r}; it must be an epsilon above 0")
-        text = dump("allowance", VERSION, {"epsilon": float(epsilon)})
-        self._write(ALLOWANCE, text, exclusive=False)
+        allowance_json = dump_document("allowance", VERSION, {"epsilon": float(epsilon)})
+        self._write_text(ALLOWANCE_FILE, allowance_json, exclusive=False)
 
-    def reports(self, collection: str) -> list[Kept]:
+    def load_reports(self, collection: str) -> list[StoredReport]:
         """Load the reports made for a collection, in order; a gap is an error and never redrawn."""
-        begin, end = _file(collection, 0, "report").split("0.", 1)
-        count = sum(n.startswith(begin) and n.endswith(end) for n in self._names())
-        found = []
-        for number in range(count):
-            with _damaged("a report kept on this device"):
-                text = self._read(_file(collection, number, "report"))
-                body = load(text, "kept-report", VERSION, KeptBody)
-            found.append(Kept(body.report, body.key))
-        return found
+        name_prefix, name_suffix = _format_file_name(collection, 0, "report").split("0.", 1)
+        report_count = sum(
+            file_name.startswith(name_prefix) and file_name.endswith(name_suffix)
+            for file_name in self._list_names()
+        )
+        stored_reports = []
+        for report_number in range(report_count):
+            with _convert_damage("a report kept on this device"):
+                report_json = self._read_text(
+                    _format_file_name(collection, report_number, "report")
+                )
+                body = load_document(report_json, "kept-report", VERSION, StoredReportBody)
+            stored_reports.append(StoredReport(body.report, body.key))
+        return stored_reports
 
-    def keep(self, collection: str, number: int, kept: Kept) -> bool:
+    def save_report(self, collection: str, report_number: int, stored_report: StoredReport) -> bool:
         """Store a report of a collection permanently; False if there is one already."""
-        text = dump("kept-report", VERSION, vars(kept))
-        return self._write(_file(collection, number, "report"), text)
+        report_json = dump_document("kept-report", VERSION, vars(stored_report))
+        return self._write_text(_format_file_name(collection, report_number, "report"), report_json)
 
-    def _drawn(self, name: str) -> DrawnBody:
-        with _damaged("a question kept on this device"):
-            return load(self._read(name), "drawn-question", VERSION, DrawnBody)
+    def _load_drawn_question(self, file_name: str) -> DrawnQuestionBody:
+        with _convert_damage("a question kept on this device"):
+            return load_document(
+                self._read_text(file_name), "drawn-question", VERSION, DrawnQuestionBody
+            )
 
 
 class MemoryStore(Store):
@@ -170,20 +193,20 @@ class MemoryStore(Store):
         self._texts: dict[str, str] = {}
         self._lock = threading.RLock()
 
-    def _names(self) -> list[str]:
+    def _list_names(self) -> list[str]:
         return list(self._texts)
 
-    def _read(self, name: str) -> str:
-        return self._texts[name]
+    def _read_text(self, file_name: str) -> str:
+        return self._texts[file_name]
 
-    def _write(self, name: str, text: str, exclusive: bool = True) -> bool:
+    def _write_text(self, file_name: str, text: str, exclusive: bool = True) -> bool:
         with self._lock:
-            if exclusive and name in self._texts:
+            if exclusive and file_name in self._texts:
                 return False
-            self._texts[name] = text
+            self._texts[file_name] = text
             return True
 
-    def _locked(self) -> AbstractContextManager[object]:
+    def _take_lock(self) -> AbstractContextManager[object]:
         return self._lock
 
 
@@ -200,7 +223,7 @@ class FolderStore(Store):
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
-    def _names(self) -> list[str]:
+    def _list_names(self) -> list[str]:
         try:
             return os.listdir(self.folder)
         except FileNotFoundError:
@@ -211,41 +234,43 @@ class FolderStore(Store):
                 "nothing is drawn, because that could cost privacy twice"
             ) from None
 
-    def _read(self, name: str) -> str:
+    def _read_text(self, file_name: str) -> str:
         try:
-            return (self.folder / name).read_bytes().decode(errors="replace")
+            return (self.folder / file_name).read_bytes().decode(errors="replace")
         except OSError as error:
-            raise FormatError(f"{self.folder / name}: cannot be read: {error.strerror}") from None
+            raise FormatError(
+                f"{self.folder / file_name}: cannot be read: {error.strerror}"
+            ) from None
 
-    def _write(self, name: str, text: str, exclusive: bool = True) -> bool:
-        return write_atomic(self.folder / name, text, private=True, exclusive=exclusive)
+    def _write_text(self, file_name: str, text: str, exclusive: bool = True) -> bool:
+        return write_atomic(self.folder / file_name, text, private=True, exclusive=exclusive)
 
-    def _locked(self) -> AbstractContextManager[object]:
-        return locked(private_folder(self.folder))
+    def _take_lock(self) -> AbstractContextManager[object]:
+        return hold_lock(make_private_folder(self.folder))
 
 
 @contextmanager
-def _damaged(what: str) -> Iterator[None]:
+def _convert_damage(file_description: str) -> Iterator[None]:
     try:
         yield
     except FormatError as error:
         raise FormatError(
-            f"{what} is damaged ({error}); it is not drawn again, because that would cost privacy "
-            "twice"
+            f"{file_description} is damaged ({error}); it is not drawn again, because that would "
+            "cost privacy twice"
         ) from None
 
 
-def _file(collection: str, number: int, what: str) -> str:
-    return f"{collection.removeprefix('sha256:')[:32]}-{number}.{what}.json"
+def _format_file_name(collection: str, report_number: int, file_kind: str) -> str:
+    return f"{collection.removeprefix('sha256:')[:32]}-{report_number}.{file_kind}.json"
 
 
-class DrawnBody(Body):
+class DrawnQuestionBody(Body):
     collection: str
     question: int
     epsilon: float
 
 
-class KeptBody(Body):
+class StoredReportBody(Body):
     report: str
     key: str
 

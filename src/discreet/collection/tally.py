@@ -15,19 +15,31 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Integers
-from discreet.collection.counts import WholeCounts
-from discreet.collection.protocol import LARGEST, C, Collection, collection_of
-from discreet.collection.report import IDENTITY, Report
+from discreet.collection.counts import WholeAnswerCounts
+from discreet.collection.protocol import (
+    MAX_EXACT_INTEGER,
+    Collection,
+    CollectionT,
+    parse_collection_json,
+)
+from discreet.collection.report import ID_PATTERN, Report
 from discreet.collection.shuffle_batches import BatchSizes
-from discreet.documents import Body, canonical, digest_of, dump, load, read_text
+from discreet.documents import (
+    Body,
+    compute_digest,
+    dump_document,
+    encode_canonical,
+    load_document,
+    read_text,
+)
 from discreet.errors import DiscreetError, EstimationError, FormatError, SchemaError
 
-__all__ = ["Receipt", "Tally", "refusals"]
+__all__ = ["Receipt", "Tally", "find_answer_faults"]
 
 VERSION = 4
-PIECE = 4096
+REPORTS_PER_STEP = 4096
 """Reports that are checked and added up at once."""
-SAMPLED = 1024
+ID_SAMPLE_SIZE = 1024
 """Number of ids, the smallest ones, that identify a tally where not all ids are kept."""
 
 
@@ -47,7 +59,7 @@ class Receipt:
 
 
 @dataclass(eq=False)
-class Tally(Generic[C]):
+class Tally(Generic[CollectionT]):
     """Exact sums of the reports to one collection.
 
     Parameters
@@ -65,7 +77,7 @@ class Tally(Generic[C]):
         Fingerprints of the counted reports by id; bulk tallies leave it to their engine.
     sample : set of str
         Where not all ids are kept: the smallest ones, to notice reports that come twice.
-    parts : set of str
+    merged_fingerprints : set of str
         Names of the tallies that were merged into this one.
     withdrawn : set of str
         Ids of reports that were taken out again; they are not counted a second time.
@@ -75,14 +87,14 @@ class Tally(Generic[C]):
         How many of the counted reports came in which batch of a shuffle, by batch mark.
     """
 
-    collection: C
+    collection: CollectionT
     counted: Integers = None  # type: ignore[assignment]
     sums: list[Integers] = field(default_factory=list)
     rejected: Counter[str] = field(default_factory=Counter)
     repeated: int = 0
     seen: dict[str, str] = field(default_factory=dict)
     sample: set[str] = field(default_factory=set)
-    parts: set[str] = field(default_factory=set)
+    merged_fingerprints: set[str] = field(default_factory=set)
     withdrawn: set[str] = field(default_factory=set)
     simulated: bool = False
     batches: BatchSizes = field(default_factory=BatchSizes)
@@ -93,9 +105,9 @@ class Tally(Generic[C]):
             self.counted = np.zeros(len(questions), dtype=np.int64)
         if not self.sums:
             self.sums = [np.zeros(question.size or 0, np.int64) for question in questions]
-        self._whole: dict[int, WholeCounts] = {
-            number: WholeCounts(question)  # type: ignore[arg-type]
-            for number, question in enumerate(questions)
+        self._whole_counts: dict[int, WholeAnswerCounts] = {
+            question_number: WholeAnswerCounts(question)  # type: ignore[arg-type]
+            for question_number, question in enumerate(questions)
             if question.size is None
         }
 
@@ -110,20 +122,25 @@ class Tally(Generic[C]):
         return -(-self.reports // self.collection.reports)
 
     @property
-    def together(self) -> int:
+    def smallest_shuffle_size(self) -> int:
         """Number of counted reports in the smallest batch; 0 if one report was not shuffled.
 
         The guarantee of a shuffled collection rests on this number.
         """
-        return self.batches.smallest(self.reports)
+        return self.batches.get_smallest(self.reports)
 
     @property
     def digest(self) -> str:
         """SHA-256 of the sums of the reports, without their ids."""
-        whole = [[a.tolist() for a in one.distinct()] for one in self._whole.values()]
-        sums = [one.tolist() for one in self.sums]
-        content = [self.collection.digest, self.counted.tolist(), sums, whole]
-        return digest_of(canonical({"format": "discreet/tally-sums", "content": content}))
+        whole_answers = [
+            [answer_array.tolist() for answer_array in answer_counts.get_distinct_answers()]
+            for answer_counts in self._whole_counts.values()
+        ]
+        sum_lists = [question_sums.tolist() for question_sums in self.sums]
+        content = [self.collection.digest, self.counted.tolist(), sum_lists, whole_answers]
+        return compute_digest(
+            encode_canonical({"format": "discreet/tally-sums", "content": content})
+        )
 
     # ---------------------------------------------------------------- counting
 
@@ -133,137 +150,172 @@ class Tally(Generic[C]):
 
     def add_all(self, reports: Sequence[Report | str | bytes]) -> list[Receipt]:
         """Count several reports, with the result of adding them one by one: a receipt for each."""
-        receipts, own = [Receipt("counted")] * len(reports), []
-        for row, one in enumerate(reports):
+        receipts, own_reports = [Receipt("counted")] * len(reports), []
+        for report_index, given_report in enumerate(reports):
             try:
-                report = one if isinstance(one, Report) else Report.from_json(one)
+                report = (
+                    given_report
+                    if isinstance(given_report, Report)
+                    else Report.from_json(given_report)
+                )
             except DiscreetError as error:
-                receipts[row] = self._reject("misshapen", str(error))
+                receipts[report_index] = self._reject_report("misshapen", str(error))
                 continue
             if report.collection == self.collection.digest:
-                own.append((row, report))
+                own_reports.append((report_index, report))
             else:
-                kind, named = self.collection.kind, report.collection[:23]
-                reason = f"it answers {named}…, not this {kind}"
-                receipts[row] = self._reject(f"foreign {kind}", reason)
-        faults = refusals(
+                collection_kind, stated_digest = self.collection.kind, report.collection[:23]
+                reason = f"it answers {stated_digest}…, not this {collection_kind}"
+                receipts[report_index] = self._reject_report(f"foreign {collection_kind}", reason)
+        faults = find_answer_faults(
             self.collection,
-            [report.question for _, report in own],
-            [report.value for _, report in own],
+            [report.question for _, report in own_reports],
+            [report.value for _, report in own_reports],
         )
-        fresh: dict[str, str] = {}
-        values: dict[int, list[tuple[int, ...]]] = {}
-        for (row, report), fault in zip(own, faults, strict=True):
-            if found := self._not_counted(report, fault, fresh):
-                receipts[row] = found
+        new_fingerprints: dict[str, str] = {}
+        values_by_question: dict[int, list[tuple[int, ...]]] = {}
+        for (report_index, report), fault in zip(own_reports, faults, strict=True):
+            if refusal := self._find_refusal(report, fault, new_fingerprints):
+                receipts[report_index] = refusal
                 continue
-            fresh[report.id] = report.fingerprint
-            values.setdefault(report.question, []).append(report.value)
+            new_fingerprints[report.id] = report.fingerprint
+            values_by_question.setdefault(report.question, []).append(report.value)
             self.batches.add(report.batch, 1)
             self.simulated |= report.simulated
-        for question, some in values.items():
-            self.add_values(question, some)
-        self.seen |= fresh
+        for question, question_values in values_by_question.items():
+            self.add_values(question, question_values)
+        self.seen |= new_fingerprints
         return receipts
 
-    def _not_counted(self, report: Report, fault: str, fresh: dict[str, str]) -> Receipt | None:
+    def _find_refusal(
+        self, report: Report, fault: str, new_fingerprints: dict[str, str]
+    ) -> Receipt | None:
         """Return the receipt of a report to this collection that is not counted, or None."""
         if fault == "unknown question":
-            kind = self.collection.kind
-            return self._reject(fault, f"question {report.question} is not in the {kind}")
+            collection_kind = self.collection.kind
+            return self._reject_report(
+                fault, f"question {report.question} is not in the {collection_kind}"
+            )
         if fault:
             channel = self.collection.questions[report.question]
-            wanted = f"a {channel.name} answer has {channel.width} integers in public ranges"
-            return self._reject(fault, f"{wanted}; no respondent could have sent this one")
-        known = self.seen.get(report.id) or fresh.get(report.id)
-        if known is not None and known == report.fingerprint:
+            expected_shape = (
+                f"a {channel.name} answer has {channel.width} integers in public ranges"
+            )
+            return self._reject_report(
+                fault, f"{expected_shape}; no respondent could have sent this one"
+            )
+        counted_fingerprint = self.seen.get(report.id) or new_fingerprints.get(report.id)
+        if counted_fingerprint is not None and counted_fingerprint == report.fingerprint:
             self.repeated += 1
             return Receipt("repeated", "this very report was counted before")
-        if known is not None:
-            return self._reject("id reused", "another report with this id was counted before")
+        if counted_fingerprint is not None:
+            return self._reject_report(
+                "id reused", "another report with this id was counted before"
+            )
         if report.id in self.withdrawn:
-            return self._reject("withdrawn", "its sender has withdrawn this report")
+            return self._reject_report("withdrawn", "its sender has withdrawn this report")
         return None
 
-    def _reject(self, kind: str, reason: str) -> Receipt:
-        self.rejected[kind] += 1
-        return Receipt("rejected", f"{kind}: {reason}")
+    def _reject_report(self, fault_kind: str, reason: str) -> Receipt:
+        self.rejected[fault_kind] += 1
+        return Receipt("rejected", f"{fault_kind}: {reason}")
 
-    def add_values(self, question: int, values: ArrayLike, times: ArrayLike | None = None) -> None:
+    def add_values(
+        self, question: int, values: ArrayLike, multiplicities: ArrayLike | None = None
+    ) -> None:
         """Count serialised answers to one question that were already checked.
 
         Parameters
         ----------
         question : int
         values : array of int, (reports, width)
-        times : array of int, optional
+        multiplicities : array of int, optional
             How often each of the answers was sent; once if not given.
         """
         channel = self.collection.questions[question]
         matrix = np.asarray(values, dtype=np.int64).reshape(-1, channel.width)
         if not len(matrix):
             return
-        often = np.ones(len(matrix), np.int64) if times is None else np.asarray(times, np.int64)
-        if often.shape != (len(matrix),) or (often < 0).any():
+        multiplicity_array = (
+            np.ones(len(matrix), np.int64)
+            if multiplicities is None
+            else np.asarray(multiplicities, np.int64)
+        )
+        if multiplicity_array.shape != (len(matrix),) or (multiplicity_array < 0).any():
             raise EstimationError("times must say for each answer how often it was sent")
-        if question in self._whole:
-            if channel.faulty(matrix).any():
+        if question in self._whole_counts:
+            if channel.find_faulty(matrix).any():
                 raise SchemaError("an answer is not one of the public ones")
-            self._whole[question].add(matrix, often)
-            self.add_sums(question, self.sums[question], int(often.sum(dtype=object)))
+            self._whole_counts[question].add(matrix, multiplicity_array)
+            self.add_sums(question, self.sums[question], int(multiplicity_array.sum(dtype=object)))
             return
-        most = int(np.abs(matrix).max()) * int(often.sum(dtype=object))
-        if most + int(np.abs(self.sums[question]).max()) > LARGEST:
+        max_change = int(np.abs(matrix).max()) * int(multiplicity_array.sum(dtype=object))
+        if max_change + int(np.abs(self.sums[question]).max()) > MAX_EXACT_INTEGER:
             raise EstimationError("the sums would go beyond 2^62 and no longer be exact")
         # binary expansion of the multiplicities: each answer is tallied once for each set bit
-        for bit in range(int(often.max()).bit_length()):
-            chosen = matrix if times is None else matrix[(often >> bit) & 1 == 1]
-            if len(chosen):
-                self.sums[question] += channel.tally(chosen) << bit
-        self.counted[question] += often.sum()
+        for bit in range(int(multiplicity_array.max()).bit_length()):
+            chosen_rows = (
+                matrix if multiplicities is None else matrix[(multiplicity_array >> bit) & 1 == 1]
+            )
+            if len(chosen_rows):
+                self.sums[question] += channel.tally(chosen_rows) << bit
+        self.counted[question] += multiplicity_array.sum()
 
-    def add_sums(self, question: int, sums: Integers, reports: int) -> None:
+    def add_sums(self, question: int, sums: Integers, report_count: int) -> None:
         """Add sums that another process tallied for one question."""
-        before = self.sums[question]
-        most = max(
-            (abs(int(a)) + abs(int(b)) for a, b in zip(before, sums, strict=True)), default=0
+        previous_sums = self.sums[question]
+        max_sum = max(
+            (
+                abs(int(previous_sum)) + abs(int(added_sum))
+                for previous_sum, added_sum in zip(previous_sums, sums, strict=True)
+            ),
+            default=0,
         )
-        if max(most, int(self.counted[question]) + reports) > LARGEST:
+        if max(max_sum, int(self.counted[question]) + report_count) > MAX_EXACT_INTEGER:
             raise EstimationError("the sums would go beyond 2^62 and no longer be exact")
-        self.sums[question] = before + sums
-        self.counted[question] += reports
+        self.sums[question] = previous_sums + sums
+        self.counted[question] += report_count
 
-    def distinct(self, question: int = 0) -> tuple[Integers, Integers]:
+    def get_distinct_answers(self, question: int = 0) -> tuple[Integers, Integers]:
         """Return the distinct whole answers in ascending order, and how often each was sent."""
-        return self._counts_of(question).distinct()
+        return self._get_whole_counts(question).get_distinct_answers()
 
-    def margin(self, names: Sequence[str], question: int = 0) -> Integers:
+    def count_margin(self, names: Sequence[str], question: int = 0) -> Integers:
         """Count the combinations of answers to these questions; one axis per name."""
-        return self._counts_of(question).margin(names)
+        return self._get_whole_counts(question).count_margin(names)
 
-    def _counts_of(self, question: int) -> WholeCounts:
-        if question not in self._whole:
+    def _get_whole_counts(self, question: int) -> WholeAnswerCounts:
+        if question not in self._whole_counts:
             raise EstimationError(f"the answers to question {question} are added up, not kept")
-        return self._whole[question]
+        return self._whole_counts[question]
 
     # ---------------------------------------------------------------- merging and withdrawing
 
     @property
-    def name(self) -> str:
+    def fingerprint(self) -> str:
         """Identifies this tally: a hash of its size and of its smallest ids."""
-        known = heapq.nsmallest(SAMPLED, self.seen.keys() | self.sample)
-        content = [self.collection.digest, str(self.reports), *known]
-        if not known:  # simulated at once: there were no ids
-            content += [str(one.tolist()) for one in (self.counted, *self.sums)]
-            content += [str([a.tolist() for a in one.distinct()]) for one in self._whole.values()]
+        smallest_ids = heapq.nsmallest(ID_SAMPLE_SIZE, self.seen.keys() | self.sample)
+        content = [self.collection.digest, str(self.reports), *smallest_ids]
+        if not smallest_ids:  # simulated at once: there were no ids
+            content += [str(sum_array.tolist()) for sum_array in (self.counted, *self.sums)]
+            content += [
+                str(
+                    [answer_array.tolist() for answer_array in answer_counts.get_distinct_answers()]
+                )
+                for answer_counts in self._whole_counts.values()
+            ]
         return hashlib.sha256("|".join(content).encode()).hexdigest()[:32]
 
     @property
-    def names(self) -> set[str]:
+    def all_fingerprints(self) -> set[str]:
         """Fingerprints of this tally and of all tallies merged into it."""
-        return self.parts | {self.name} if self.reports else set(self.parts)
+        return (
+            self.merged_fingerprints | {self.fingerprint}
+            if self.reports
+            else set(self.merged_fingerprints)
+        )
 
-    def __add__(self, other: Tally[C]) -> Tally[C]:
+    def __add__(self, other: Tally[CollectionT]) -> Tally[CollectionT]:
         """Merge two tallies; the same report must not be in both.
 
         That is checked for every id that both tallies know: all of those added one by one, and the
@@ -276,18 +328,19 @@ class Tally(Generic[C]):
             raise EstimationError(
                 f"these tallies follow different {self.collection.kind}s; they cannot be added"
             )
-        both = (self.seen.keys() | self.sample) & (other.seen.keys() | other.sample)
-        if both:
+        common_ids = (self.seen.keys() | self.sample) & (other.seen.keys() | other.sample)
+        if common_ids:
             raise EstimationError(
-                f"{len(both)} {noun}s are in both tallies and would count twice; tally them once"
+                f"{len(common_ids)} {noun}s are in both tallies and would count twice; tally them "
+                "once"
             )
-        if self.names & other.names:
+        if self.all_fingerprints & other.all_fingerprints:
             raise EstimationError("the same tally is in both and would count twice; add it once")
         if self.withdrawn & other.seen.keys() or other.withdrawn & self.seen.keys():
             raise EstimationError(f"a {noun} was withdrawn from one tally and counted in the other")
-        return self._joined(other, 1)
+        return self._merge_signed(other, 1)
 
-    def without(self, reports: Iterable[Report | str | bytes]) -> Tally[C]:
+    def withdraw_reports(self, reports: Iterable[Report | str | bytes]) -> Tally[CollectionT]:
         """Return the tally without the reports that their senders have withdrawn.
 
         Parameters
@@ -295,111 +348,132 @@ class Tally(Generic[C]):
         reports : iterable of reports
             Each must have been counted here; where all ids are kept, that is checked.
         """
-        gone = Tally.of(self.collection, reports)
-        if gone.rejected or gone.repeated:
+        withdrawn_tally = Tally.from_reports(self.collection, reports)
+        if withdrawn_tally.rejected or withdrawn_tally.repeated:
             raise EstimationError("a report to withdraw does not fit this tally, or comes twice")
-        if gone.withdrawn_from(self):
+        if withdrawn_tally.has_report_missing_from(self):
             raise EstimationError("a report to withdraw was not counted in this tally")
-        left = self._joined(gone, -1)
-        left.withdrawn |= gone.seen.keys()
-        left.seen = {id_: print_ for id_, print_ in self.seen.items() if id_ not in gone.seen}
-        left.sample = self.sample - gone.seen.keys()
-        if not (left.batches.remove(gone.batches) and left._consistent()):
+        remaining_tally = self._merge_signed(withdrawn_tally, -1)
+        remaining_tally.withdrawn |= withdrawn_tally.seen.keys()
+        remaining_tally.seen = {
+            report_id: fingerprint
+            for report_id, fingerprint in self.seen.items()
+            if report_id not in withdrawn_tally.seen
+        }
+        remaining_tally.sample = self.sample - withdrawn_tally.seen.keys()
+        if not (
+            remaining_tally.batches.remove(withdrawn_tally.batches)
+            and remaining_tally._is_consistent()
+        ):
             raise EstimationError("a report to withdraw was not counted in this tally")
-        return left
+        return remaining_tally
 
-    def withdrawn_from(self, tally: Tally[C]) -> bool:
+    def has_report_missing_from(self, tally: Tally[CollectionT]) -> bool:
         """Whether this tally holds a report that the other tally does not contain."""
         if tally.reports > len(tally.seen):  # a bulk tally keeps a sample only
             return bool(self.seen.keys() & tally.withdrawn)
-        return any(tally.seen.get(id_) != one for id_, one in self.seen.items())
+        return any(
+            tally.seen.get(report_id) != fingerprint for report_id, fingerprint in self.seen.items()
+        )
 
-    def _joined(self, other: Tally[C], sign: int) -> Tally[C]:
-        made = Tally(
+    def _merge_signed(self, other: Tally[CollectionT], sign: int) -> Tally[CollectionT]:
+        merged_tally = Tally(
             self.collection,
             self.counted.copy(),
-            [one.copy() for one in self.sums],
+            [question_sums.copy() for question_sums in self.sums],
             self.rejected + other.rejected if sign > 0 else Counter(self.rejected),
             self.repeated + (other.repeated if sign > 0 else 0),
             self.seen | other.seen,
             self.sample | other.sample,
-            self.names | (other.names if sign > 0 else set()),
+            self.all_fingerprints | (other.all_fingerprints if sign > 0 else set()),
             self.withdrawn | other.withdrawn,
             self.simulated or other.simulated,
             self.batches.copy(),
         )
         if sign > 0:
-            made.batches.merge(other.batches)
-        for question, (sums, reports) in enumerate(zip(other.sums, other.counted, strict=True)):
-            made.add_sums(question, sign * sums, sign * int(reports))
-        for question, counts in self._whole.items():
-            made._whole[question].add(*counts.distinct())
-            rows, times = other._whole[question].distinct()
-            made._whole[question].add(rows, sign * times)
-        return made
+            merged_tally.batches.merge(other.batches)
+        for question, (sums, report_count) in enumerate(
+            zip(other.sums, other.counted, strict=True)
+        ):
+            merged_tally.add_sums(question, sign * sums, sign * int(report_count))
+        for question, answer_counts in self._whole_counts.items():
+            merged_tally._whole_counts[question].add(*answer_counts.get_distinct_answers())
+            rows, multiplicities = other._whole_counts[question].get_distinct_answers()
+            merged_tally._whole_counts[question].add(rows, sign * multiplicities)
+        return merged_tally
 
-    def _consistent(self) -> bool:
+    def _is_consistent(self) -> bool:
         """Whether the sums are possible for the number of counted reports."""
-        for number, channel in enumerate(self.collection.questions):
-            reports = int(self.counted[number])
-            if reports < 0 or not channel.possible(self.sums[number], reports):
+        for question_number, channel in enumerate(self.collection.questions):
+            report_count = int(self.counted[question_number])
+            if report_count < 0 or not channel.is_possible(
+                self.sums[question_number], report_count
+            ):
                 return False
-            if number in self._whole and not self._whole[number].counts(reports):
+            if question_number in self._whole_counts and not self._whole_counts[
+                question_number
+            ].has_total(report_count):
                 return False
-        return len(self.seen) <= self.reports and self.batches.fit(self.reports)
+        return len(self.seen) <= self.reports and self.batches.can_hold(self.reports)
 
     # ---------------------------------------------------------------- files
 
-    def to_json(self, *, seen: bool = True) -> str:
+    def to_json(self, *, include_seen: bool = True) -> str:
         """Write the tally with its collection as versioned JSON.
 
         Parameters
         ----------
-        seen : bool, default True
+        include_seen : bool, default True
             Whether to write the ids of all counted reports. Without them the file is small, and
             repetitions are only noticed within a sample of ids.
         """
-        sampled = self.sample
-        if not seen:
-            sampled = set(heapq.nsmallest(SAMPLED, self.seen.keys() | self.sample))
-        whole = {str(number): counts.distinct() for number, counts in self._whole.items()}
+        id_sample = self.sample
+        if not include_seen:
+            id_sample = set(heapq.nsmallest(ID_SAMPLE_SIZE, self.seen.keys() | self.sample))
+        whole_answers = {
+            str(question_number): answer_counts.get_distinct_answers()
+            for question_number, answer_counts in self._whole_counts.items()
+        }
         body = {
             "collection": self.collection.to_json(),
             "counted": self.counted.tolist(),
-            "sums": [one.tolist() for one in self.sums],
+            "sums": [question_sums.tolist() for question_sums in self.sums],
             "whole": {
-                str(n): [rows.tolist(), often.tolist()] for n, (rows, often) in whole.items()
+                str(question_number): [rows.tolist(), multiplicities.tolist()]
+                for question_number, (rows, multiplicities) in whole_answers.items()
             },
             "rejected": dict(sorted(self.rejected.items())),
             "repeated": self.repeated,
-            "seen": self.seen if seen else {},
-            "sample": sorted(sampled),
-            "parts": sorted(self.parts),
+            "seen": self.seen if include_seen else {},
+            "sample": sorted(id_sample),
+            "parts": sorted(self.merged_fingerprints),
             "withdrawn": sorted(self.withdrawn),
             "simulated": self.simulated,
             "batches": self.batches.to_body(),
         }
-        return dump("tally", VERSION, body, indent=None)
+        return dump_document("tally", VERSION, body, indent=None)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Tally[Any]:
         """Read the output of :meth:`to_json`; raises if it contradicts itself."""
-        body = load(text, "tally", VERSION, TallyBody)
-        collection = collection_of(body.collection)
-        widths = [question.size or 0 for question in collection.questions]
-        if len(body.counted) != len(widths) or list(map(len, body.sums)) != widths:
+        body = load_document(text, "tally", VERSION, TallyBody)
+        collection = parse_collection_json(body.collection)
+        sum_sizes = [question.size or 0 for question in collection.questions]
+        if len(body.counted) != len(sum_sizes) or list(map(len, body.sums)) != sum_sizes:
             raise FormatError(f"this tally does not fit its own {collection.kind}")
         if min(*body.counted, body.repeated, *body.rejected.values(), 0) < 0:
             raise FormatError("this tally holds a negative count")
-        largest = max(abs(number) for numbers in (body.counted, *body.sums) for number in numbers)
-        if largest > LARGEST:
+        largest_number = max(
+            abs(number) for numbers in (body.counted, *body.sums) for number in numbers
+        )
+        if largest_number > MAX_EXACT_INTEGER:
             raise FormatError("this tally holds a number beyond 2^62")
-        if not all(map(IDENTITY.fullmatch, (*body.seen, *body.sample, *body.withdrawn))):
+        if not all(map(ID_PATTERN.fullmatch, (*body.seen, *body.sample, *body.withdrawn))):
             raise FormatError("this tally names a report by something that is not an id")
         tally = cls(
             collection,
             np.array(body.counted, dtype=np.int64),
-            [np.array(one, dtype=np.int64) for one in body.sums],
+            [np.array(question_sums, dtype=np.int64) for question_sums in body.sums],
             Counter(body.rejected),
             body.repeated,
             body.seen,
@@ -409,23 +483,27 @@ class Tally(Generic[C]):
             body.simulated,
             BatchSizes(body.batches),
         )
-        tally._read_whole(body.whole)
-        if not tally._consistent():
+        tally._read_whole_counts(body.whole)
+        if not tally._is_consistent():
             raise FormatError(
                 "this tally contradicts itself: its reports cannot add up to its sums; it was "
                 "edited, or not made by discreet"
             )
         return tally
 
-    def _read_whole(self, stated: dict[str, tuple[list[list[int]], list[int]]]) -> None:
-        if set(stated) != {str(number) for number in self._whole}:
+    def _read_whole_counts(
+        self, stated_counts: dict[str, tuple[list[list[int]], list[int]]]
+    ) -> None:
+        if set(stated_counts) != {str(question_number) for question_number in self._whole_counts}:
             raise FormatError(f"this tally does not fit its own {self.collection.kind}")
-        for number, counts in self._whole.items():
+        for question_number, answer_counts in self._whole_counts.items():
             try:
-                counts.read(*stated[str(number)])
+                answer_counts.add_checked_rows(*stated_counts[str(question_number)])
             except EstimationError as error:
-                kind = self.collection.kind
-                raise FormatError(f"this tally does not fit its own {kind}: {error}") from None
+                collection_kind = self.collection.kind
+                raise FormatError(
+                    f"this tally does not fit its own {collection_kind}: {error}"
+                ) from None
 
     @classmethod
     def read(cls, path: str | Path) -> Tally[Any]:
@@ -433,15 +511,17 @@ class Tally(Generic[C]):
         return cls.from_json(read_text(path))
 
     @classmethod
-    def of(cls, collection: C, reports: Iterable[Report | str | bytes]) -> Tally[C]:
+    def from_reports(
+        cls, collection: CollectionT, reports: Iterable[Report | str | bytes]
+    ) -> Tally[CollectionT]:
         """Tally reports in steps of bounded size."""
-        tally, left = Tally(collection), iter(reports)
-        while some := list(islice(left, PIECE)):
-            tally.add_all(some)
+        tally, remaining_reports = Tally(collection), iter(reports)
+        while report_piece := list(islice(remaining_reports, REPORTS_PER_STEP)):
+            tally.add_all(report_piece)
         return tally
 
 
-def refusals(
+def find_answer_faults(
     collection: Collection, questions: ArrayLike, values: Sequence[Sequence[int]] | Integers
 ) -> list[str]:
     """Return the fault of each answer, or an empty string where it is valid.
@@ -456,23 +536,31 @@ def refusals(
     """
     faults = [""] * len(values)
     by_question: dict[int, list[int]] = {}
-    for row, question in enumerate(np.asarray(questions, dtype=object).tolist()):
+    for answer_index, question in enumerate(np.asarray(questions, dtype=object).tolist()):
         if not 0 <= question < len(collection.questions):
-            faults[row] = "unknown question"
-        elif len(values[row]) != collection.questions[question].width:
-            faults[row] = "out of domain"
+            faults[answer_index] = "unknown question"
+        elif len(values[answer_index]) != collection.questions[question].width:
+            faults[answer_index] = "out of domain"
         else:
-            by_question.setdefault(int(question), []).append(row)
-    for question, rows in by_question.items():
+            by_question.setdefault(int(question), []).append(answer_index)
+    for question, answer_indices in by_question.items():
         channel = collection.questions[question]
         if isinstance(values, np.ndarray):
-            matrix = values[rows].astype(np.int64)
+            matrix = values[answer_indices].astype(np.int64)
         else:  # Python's integers are unbounded
-            held = [[min(max(n, -LARGEST - 1), LARGEST + 1) for n in values[row]] for row in rows]
-            matrix = np.array(held, dtype=np.int64)
-        for row, wrong in zip(rows, channel.faulty(matrix).tolist(), strict=True):
-            if wrong:
-                faults[row] = "out of domain"
+            bounded_values = [
+                [
+                    min(max(integer, -MAX_EXACT_INTEGER - 1), MAX_EXACT_INTEGER + 1)
+                    for integer in values[answer_index]
+                ]
+                for answer_index in answer_indices
+            ]
+            matrix = np.array(bounded_values, dtype=np.int64)
+        for answer_index, is_invalid in zip(
+            answer_indices, channel.find_faulty(matrix).tolist(), strict=True
+        ):
+            if is_invalid:
+                faults[answer_index] = "out of domain"
     return faults
 
 

@@ -5,24 +5,24 @@ The fifteen UCI tables of the papers are read from the folder that the environme
 them from OpenML. Two mortgage tables are generated: the papers' ten rows, and a population of any
 size whose best possible accuracy is known.
 
->>> from discreet.datasets import balance_scale, mortgage_table
->>> len(balance_scale()), len(mortgage_table())
+>>> from discreet.datasets import make_balance_scale, make_mortgage_table
+>>> len(make_balance_scale()), len(make_mortgage_table())
 (625, 10)
 """
 
-from discreet.datasets.benchmarks import available, folder, load, names
+from discreet.datasets.benchmarks import get_folder, is_available, list_names, load
 from discreet.datasets.generated import (
     Dataset,
-    balance_scale,
-    long_tailed,
-    mortgage,
-    mortgage_table,
+    make_balance_scale,
+    make_long_tailed,
+    make_mortgage,
+    make_mortgage_table,
 )
 from discreet.datasets.population import (
     MORTGAGE_BAYES_ACCURACY,
     MORTGAGE_BAYES_ACCURACY_ERROR,
     MORTGAGE_SCHEMA,
-    mortgage_probability,
+    compute_mortgage_probability,
 )
 
 __all__ = [
@@ -30,13 +30,13 @@ __all__ = [
     "MORTGAGE_BAYES_ACCURACY_ERROR",
     "MORTGAGE_SCHEMA",
     "Dataset",
-    "available",
-    "balance_scale",
-    "folder",
+    "compute_mortgage_probability",
+    "get_folder",
+    "is_available",
+    "list_names",
     "load",
-    "long_tailed",
-    "mortgage",
-    "mortgage_probability",
-    "mortgage_table",
-    "names",
+    "make_balance_scale",
+    "make_long_tailed",
+    "make_mortgage",
+    "make_mortgage_table",
 ]

@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.datasets.generated import Dataset, balance_scale
-from discreet.documents import parse, read_text
+from discreet.datasets.generated import Dataset, make_balance_scale
+from discreet.documents import parse_document, read_text
 from discreet.errors import FormatError, PrivacyWarning
 from discreet.schema import Categorical, Schema
 
-__all__ = ["available", "folder", "load", "names"]
+__all__ = ["get_folder", "is_available", "list_names", "load"]
 
-VARIABLE = "DISCREET_DATA"
+FOLDER_VARIABLE = "DISCREET_DATA"
 
 
-class _OpenML(NamedTuple):
+class _OpenMLTable(NamedTuple):
     """Name, version and shape of a table at OpenML, where names are not unique."""
 
     name: str
@@ -34,47 +34,47 @@ class _OpenML(NamedTuple):
     classes: int
 
 
-OPENML = {
-    "adult": _OpenML("adult", 2, 48842, 14, 2),
-    "australian": _OpenML("Australian", 4, 690, 14, 2),
-    "balance_scale": _OpenML("balance-scale", 1, 625, 4, 3),
-    "breast_cancer": _OpenML("breast-cancer", 1, 286, 9, 2),
-    "breast_cancer_wisconsin": _OpenML("breast-w", 1, 699, 9, 2),
-    "car": _OpenML("car", 1, 1728, 6, 4),
-    "chess": _OpenML("kr-vs-kp", 1, 3196, 36, 2),
-    "connect4": _OpenML("connect-4", 2, 67557, 42, 3),
-    "diabetes": _OpenML("diabetes", 1, 768, 8, 2),
-    "glass": _OpenML("glass", 1, 214, 9, 6),
-    "mushroom": _OpenML("mushroom", 1, 8124, 22, 2),
-    "seeds": _OpenML("seeds", 1, 210, 7, 3),
-    "skin": _OpenML("skin-segmentation", 1, 245057, 3, 2),
-    "spect": _OpenML("SPECT", 1, 267, 22, 2),
-    "splice": _OpenML("splice", 1, 3190, 60, 3),
+OPENML_TABLES = {
+    "adult": _OpenMLTable("adult", 2, 48842, 14, 2),
+    "australian": _OpenMLTable("Australian", 4, 690, 14, 2),
+    "balance_scale": _OpenMLTable("balance-scale", 1, 625, 4, 3),
+    "breast_cancer": _OpenMLTable("breast-cancer", 1, 286, 9, 2),
+    "breast_cancer_wisconsin": _OpenMLTable("breast-w", 1, 699, 9, 2),
+    "car": _OpenMLTable("car", 1, 1728, 6, 4),
+    "chess": _OpenMLTable("kr-vs-kp", 1, 3196, 36, 2),
+    "connect4": _OpenMLTable("connect-4", 2, 67557, 42, 3),
+    "diabetes": _OpenMLTable("diabetes", 1, 768, 8, 2),
+    "glass": _OpenMLTable("glass", 1, 214, 9, 6),
+    "mushroom": _OpenMLTable("mushroom", 1, 8124, 22, 2),
+    "seeds": _OpenMLTable("seeds", 1, 210, 7, 3),
+    "skin": _OpenMLTable("skin-segmentation", 1, 245057, 3, 2),
+    "spect": _OpenMLTable("SPECT", 1, 267, 22, 2),
+    "splice": _OpenMLTable("splice", 1, 3190, 60, 3),
 }
 
 
-def names() -> tuple[str, ...]:
+def list_names() -> tuple[str, ...]:
     """Names of the benchmark tables that :func:`load` knows."""
-    return tuple(OPENML)
+    return tuple(OPENML_TABLES)
 
 
-def folder() -> Path | None:
+def get_folder() -> Path | None:
     """The folder of benchmark tables that ``DISCREET_DATA`` names, if it exists."""
-    named = os.environ.get(VARIABLE)
-    return Path(named) if named and Path(named).is_dir() else None
+    folder_name = os.environ.get(FOLDER_VARIABLE)
+    return Path(folder_name) if folder_name and Path(folder_name).is_dir() else None
 
 
-def available(name: str, folder: str | Path | None = None) -> bool:
+def is_available(name: str, folder: str | Path | None = None) -> bool:
     """Whether :func:`load` finds this table on this machine, without a network.
 
     Parameters
     ----------
     name : str
-        A benchmark table, as :func:`names` lists them, or one of your own in the same form.
+        A benchmark table, as :func:`list_names` lists them, or one of your own in the same form.
     folder : str or Path, optional
         Where to look; the folder that ``DISCREET_DATA`` names if not given.
     """
-    return name == "balance_scale" or _find(name, folder) is not None
+    return name == "balance_scale" or _find_folder(name, folder) is not None
 
 
 def load(name: str, folder: str | Path | None = None) -> Dataset:
@@ -83,7 +83,7 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
     Parameters
     ----------
     name : str
-        One of :func:`names`, or a table of your own in the folder, in the same form.
+        One of :func:`list_names`, or a table of your own in the folder, in the same form.
     folder : path, optional
         Where ``NAME.csv.gz`` and ``NAME.json`` are. By default the folder that ``DISCREET_DATA``
         names; if the table is not there, scikit-learn fetches it from OpenML (and keeps a copy in
@@ -95,47 +95,60 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
     FormatError
         If there is no such table, its file is damaged, or it could not be fetched.
     """
-    if found := _find(name, folder):
-        return _read(name, found)
-    if name not in OPENML:
-        close = difflib.get_close_matches(str(name), OPENML, n=3)
-        hint = f"did you mean {' or '.join(close)}? " if close else ""
+    if table_folder := _find_folder(name, folder):
+        return _read_table(name, table_folder)
+    if name not in OPENML_TABLES:
+        close_names = difflib.get_close_matches(str(name), OPENML_TABLES, n=3)
+        hint = f"did you mean {' or '.join(close_names)}? " if close_names else ""
         raise FormatError(
-            f"there is no benchmark table {name!r}; {hint}there are {', '.join(OPENML)} "
+            f"there is no benchmark table {name!r}; {hint}there are {', '.join(OPENML_TABLES)} "
             "(and, generated, mortgage)"
         )
     if name == "balance_scale":
-        return balance_scale()
+        return make_balance_scale()
     if folder is not None:
         raise FormatError(f"{folder}: lacks {name}.csv.gz and {name}.json; put both there")
-    return _fetch(name)
+    return _fetch_table(name)
 
 
-def _find(name: str, given: str | Path | None) -> Path | None:
-    where = folder() if given is None else Path(given)
-    # One file without the other is a broken table, which _read reports, and not an absent one.
-    pair = [where / f"{name}.csv.gz", where / f"{name}.json"] if where else []
-    return where if any(path.is_file() for path in pair) else None
+def _find_folder(name: str, chosen_folder: str | Path | None) -> Path | None:
+    table_folder = get_folder() if chosen_folder is None else Path(chosen_folder)
+    # one file without the other is a broken table, which _read_table reports, not an absent one
+    table_files = (
+        [table_folder / f"{name}.csv.gz", table_folder / f"{name}.json"] if table_folder else []
+    )
+    return table_folder if any(path.is_file() for path in table_files) else None
 
 
-def _read(name: str, where: Path) -> Dataset:
+def _read_table(name: str, table_folder: Path) -> Dataset:
     import pandas as pd
 
-    description = read_text(where / f"{name}.json")
-    facts = parse(description, "dataset description")
+    description = read_text(table_folder / f"{name}.json")
+    description_facts = parse_document(description, "dataset description")
     schema = Schema.from_json(description)
-    text = _unpack(where / f"{name}.csv.gz", facts.get("sha256"))
-    words = [f.name for f in schema.features if isinstance(f, Categorical)] + [schema.target]
-    numbers = [key for key in schema.names if key not in words]
-    types: dict[str, Any] = dict.fromkeys(words, object) | dict.fromkeys(numbers, np.float64)
-    tokens = {key: ["", *schema.missing_tokens] for key in numbers}
+    text = _unpack_table(table_folder / f"{name}.csv.gz", description_facts.get("sha256"))
+    text_columns = [
+        feature.name for feature in schema.features if isinstance(feature, Categorical)
+    ] + [schema.target]
+    number_columns = [
+        column_name for column_name in schema.names if column_name not in text_columns
+    ]
+    column_types: dict[str, Any] = dict.fromkeys(text_columns, object) | dict.fromkeys(
+        number_columns, np.float64
+    )
+    missing_tokens = {column_name: ["", *schema.missing_tokens] for column_name in number_columns}
     try:
         frame = pd.read_csv(
-            io.BytesIO(text), dtype=types, keep_default_na=False, na_values=tokens or None
+            io.BytesIO(text),
+            dtype=column_types,
+            keep_default_na=False,
+            na_values=missing_tokens or None,
         )
     except ValueError as error:
         raise FormatError(f"{name}.csv.gz: does not fit {name}.json: {error}") from None
-    if list(frame.columns) != [*schema.names, schema.target] or len(frame) != facts.get("rows"):
+    if list(frame.columns) != [*schema.names, schema.target] or len(frame) != description_facts.get(
+        "rows"
+    ):
         raise FormatError(
             f"{name}.csv.gz: its columns or its {len(frame)} rows are not those that {name}.json "
             "lists; fetch both files again"
@@ -143,15 +156,21 @@ def _read(name: str, where: Path) -> Dataset:
     for feature in schema.features:
         column = frame[feature.name]
         if isinstance(feature, Categorical):
-            cells = column.to_numpy(dtype=object, copy=True)
-            cells[column.isin(schema.missing_tokens).to_numpy()] = None
-            frame[feature.name] = pd.Series(cells, dtype=object)
+            text_values = column.to_numpy(dtype=object, copy=True)
+            text_values[column.isin(schema.missing_tokens).to_numpy()] = None
+            frame[feature.name] = pd.Series(text_values, dtype=object)
         elif feature.integer and not column.isna().any():
             frame[feature.name] = column.astype(np.int64)
-    return Dataset(name, str(facts.get("title", name)), schema, frame, str(facts.get("source", "")))
+    return Dataset(
+        name,
+        str(description_facts.get("title", name)),
+        schema,
+        frame,
+        str(description_facts.get("source", "")),
+    )
 
 
-def _unpack(path: Path, stated: object) -> bytes:
+def _unpack_table(path: Path, stated_hash: object) -> bytes:
     try:
         text = gzip.decompress(path.read_bytes())
     except FileNotFoundError:
@@ -160,45 +179,50 @@ def _unpack(path: Path, stated: object) -> bytes:
         ) from None
     except (OSError, EOFError, zlib.error) as error:
         raise FormatError(f"{path}: cannot be unpacked: {error}; fetch it again") from None
-    actual = hashlib.sha256(text).hexdigest()
-    if stated != actual:
+    actual_hash = hashlib.sha256(text).hexdigest()
+    if stated_hash != actual_hash:
         raise FormatError(
-            f"{path}: damaged or changed: its description says sha256 {str(stated)[:16]}…, its "
-            f"content has {actual[:16]}…; fetch both files again"
+            f"{path}: damaged or changed: its description says sha256 {str(stated_hash)[:16]}…, "
+            f"its content has {actual_hash[:16]}…; fetch both files again"
         )
     return text
 
 
-def _fetch(name: str) -> Dataset:
+def _fetch_table(name: str) -> Dataset:
     import pandas as pd
     from sklearn.datasets import fetch_openml
 
-    entry = OPENML[name]
-    place = f"OpenML {entry.name}, version {entry.version}"
+    openml_table = OPENML_TABLES[name]
+    table_address = f"OpenML {openml_table.name}, version {openml_table.version}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # its retries; the last failure is reported below
-            bunch = fetch_openml(entry.name, version=entry.version, as_frame=True, parser="auto")
+            bunch = fetch_openml(
+                openml_table.name, version=openml_table.version, as_frame=True, parser="auto"
+            )
     except Exception as error:  # the network, a proxy, a full disk, a moved table: all the same
         raise FormatError(
-            f"{name}: not found. Either set {VARIABLE} to a folder with {name}.csv.gz and "
-            f"{name}.json, or allow scikit-learn to download it ({place}); that failed with "
-            f"{type(error).__name__}: {error}"
+            f"{name}: not found. Either set {FOLDER_VARIABLE} to a folder with {name}.csv.gz and "
+            f"{name}.json, or allow scikit-learn to download it ({table_address}); that failed "
+            f"with {type(error).__name__}: {error}"
         ) from error
     target = bunch.target.name
     frame = bunch.frame[[*bunch.data.columns, target]].reset_index(drop=True)
-    shape = (len(frame), frame.shape[1] - 1, frame[target].nunique())
-    if shape != entry[2:]:
+    table_shape = (len(frame), frame.shape[1] - 1, frame[target].nunique())
+    if table_shape != openml_table[2:]:
         raise FormatError(
-            f"{name}: {place} has (rows, features, classes) {shape} where the UCI table has "
-            f"{tuple(entry[2:])}; set {VARIABLE} to a folder with {name}.csv.gz and {name}.json"
+            f"{name}: {table_address} has (rows, features, classes) {table_shape} where the UCI "
+            f"table has {tuple(openml_table[2:])}; set {FOLDER_VARIABLE} to a folder with "
+            f"{name}.csv.gz and {name}.json"
         )
     for column in frame.columns:
         if column == target or not pd.api.types.is_numeric_dtype(frame[column]):
-            cells = [None if pd.isna(cell) else str(cell) for cell in frame[column]]
-            frame[column] = pd.Series(cells, dtype=object)
+            text_values = [
+                None if pd.isna(cell_value) else str(cell_value) for cell_value in frame[column]
+            ]
+            frame[column] = pd.Series(text_values, dtype=object)
     with warnings.catch_warnings():
         # Public benchmark rows: learning bounds and categories from them harms no privacy.
         warnings.simplefilter("ignore", PrivacyWarning)
         schema = Schema.infer(frame, target)
-    return Dataset(name, entry.name, schema, frame[[*schema.names, target]], place)
+    return Dataset(name, openml_table.name, schema, frame[[*schema.names, target]], table_address)

@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.datasets.population import MORTGAGE_SCHEMA, draw
+from discreet.datasets.population import MORTGAGE_SCHEMA, draw_population
 from discreet.errors import SchemaError
 from discreet.schema import Categorical, Numeric, Schema
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Dataset", "balance_scale", "long_tailed", "mortgage", "mortgage_table"]
+__all__ = [
+    "Dataset",
+    "make_balance_scale",
+    "make_long_tailed",
+    "make_mortgage",
+    "make_mortgage_table",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,21 +61,25 @@ class Dataset:
         return len(self.frame)
 
 
-def balance_scale() -> Dataset:
+def make_balance_scale() -> Dataset:
     """Make the balance scale table: all beams with weights and distances 1 to 5, and their tip."""
-    sides = ["left_weight", "left_distance", "right_weight", "right_distance"]
-    digits = ["1", "2", "3", "4", "5"]
+    feature_names = ["left_weight", "left_distance", "right_weight", "right_distance"]
+    digit_names = ["1", "2", "3", "4", "5"]
     schema = Schema(
-        [Categorical(side, digits, optional=False) for side in sides], "tip", ["L", "B", "R"]
+        [Categorical(feature_name, digit_names, optional=False) for feature_name in feature_names],
+        "tip",
+        ["L", "B", "R"],
     )
     rows = [
         (*map(str, beam), "BLR"[np.sign(beam[0] * beam[1] - beam[2] * beam[3])])
         for beam in itertools.product(range(1, 6), repeat=4)
     ]
-    return _written("balance_scale", "Balance Scale", schema, rows, "generated: all 625 beams")
+    return _make_text_dataset(
+        "balance_scale", "Balance Scale", schema, rows, "generated: all 625 beams"
+    )
 
 
-def mortgage_table() -> Dataset:
+def make_mortgage_table() -> Dataset:
     """Make the ten-row table with which the papers explain Naive Bayes.
 
     For (Young, Medium, Female) the scores are 1/40 = 0.025 for Yes and 1/180 = 0.0056 for No, so
@@ -97,10 +107,10 @@ def mortgage_table() -> Dataset:
         ("Old", "High", "Female", "No"),
     ]
     source = "Yilmaz, Al-Rubaie and Chang, Locally differentially private Naive Bayes, table I"
-    return _written("mortgage_table", "Mortgage payments, ten rows", schema, rows, source)
+    return _make_text_dataset("mortgage_table", "Mortgage payments, ten rows", schema, rows, source)
 
 
-def long_tailed(
+def make_long_tailed(
     upper: float = 1000.0, rows: int = 4600, columns: int = 57, seed: int = 1
 ) -> Dataset:
     """Generate word frequencies like a spam table: mostly zero, long-tailed, on wide bounds.
@@ -117,22 +127,26 @@ def long_tailed(
 
     rng = np.random.default_rng(seed)
     y = (rng.random(rows) < 0.394).astype(int)
-    frame, half = {}, np.array([-0.5, 0.5])
-    for j in range(columns):
-        zero = rng.uniform(0.4, 0.95)
-        chance = 1 / (1 + np.exp(-(np.log(zero / (1 - zero)) + half * rng.normal(0, 1.0))))
-        middle = rng.normal(-0.5, 1) + half * rng.normal(0, 0.8)
-        value = np.exp(rng.normal(middle[y], rng.uniform(0.6, 1.3)))
-        frame[f"word{j}"] = np.where(rng.random(rows) < chance[y], 0.0, np.minimum(value, upper))
+    columns_by_name, class_sides = {}, np.array([-0.5, 0.5])
+    for column_index in range(columns):
+        zero_share = rng.uniform(0.4, 0.95)
+        zero_probability = 1 / (
+            1 + np.exp(-(np.log(zero_share / (1 - zero_share)) + class_sides * rng.normal(0, 1.0)))
+        )
+        class_means = rng.normal(-0.5, 1) + class_sides * rng.normal(0, 0.8)
+        word_frequencies = np.exp(rng.normal(class_means[y], rng.uniform(0.6, 1.3)))
+        columns_by_name[f"word{column_index}"] = np.where(
+            rng.random(rows) < zero_probability[y], 0.0, np.minimum(word_frequencies, upper)
+        )
     schema = Schema(
-        [Numeric(name, 0, upper, optional=False) for name in frame], "spam", ["no", "yes"]
+        [Numeric(name, 0, upper, optional=False) for name in columns_by_name], "spam", ["no", "yes"]
     )
-    frame["spam"] = np.array(["no", "yes"], dtype=object)[y]
+    columns_by_name["spam"] = np.array(["no", "yes"], dtype=object)[y]
     source = f"generated: rows={rows}, columns={columns}, seed={seed}"
-    return Dataset("long_tailed", "Long tails", schema, pd.DataFrame(frame), source)
+    return Dataset("long_tailed", "Long tails", schema, pd.DataFrame(columns_by_name), source)
 
 
-def _written(
+def _make_text_dataset(
     name: str, title: str, schema: Schema, rows: Sequence[tuple[str, ...]], source: str
 ) -> Dataset:
     import pandas as pd
@@ -141,13 +155,13 @@ def _written(
     return Dataset(name, title, schema, frame, source)
 
 
-def mortgage(n: int = 20_000, seed: int = 0, missing: float = 0.0) -> Dataset:
+def make_mortgage(n: int = 20_000, seed: int = 0, missing: float = 0.0) -> Dataset:
     """Generate a population after the papers' running example.
 
     Eight features that depend on one another, and whether a payment was missed (about 30 % yes).
-    :func:`mortgage_probability` gives P(yes | x) exactly, so the best possible accuracy is known:
-    ``MORTGAGE_BAYES_ACCURACY`` = 0.8521 (standard error 0.00002), against 0.697 for always "no"
-    and about 0.84 for Naive Bayes. All numbers are invented; no real people are involved.
+    :func:`compute_mortgage_probability` gives P(yes | x) exactly, so the best possible accuracy is
+    known: ``MORTGAGE_BAYES_ACCURACY`` = 0.8521 (standard error 0.00002), against 0.697 for always
+    "no" and about 0.84 for Naive Bayes. All numbers are invented; no real people are involved.
 
     Parameters
     ----------
@@ -164,4 +178,6 @@ def mortgage(n: int = 20_000, seed: int = 0, missing: float = 0.0) -> Dataset:
     if not 0.0 <= missing < 1.0:
         raise SchemaError(f"missing={missing!r}; write a share from 0 to below 1")
     source = f"generated: n={n}, seed={seed}, missing={missing:g}"
-    return Dataset("mortgage", "Mortgage payments", MORTGAGE_SCHEMA, draw(n, seed, missing), source)
+    return Dataset(
+        "mortgage", "Mortgage payments", MORTGAGE_SCHEMA, draw_population(n, seed, missing), source
+    )

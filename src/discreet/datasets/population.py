@@ -29,8 +29,8 @@ __all__ = [
     "MORTGAGE_BAYES_ACCURACY",
     "MORTGAGE_BAYES_ACCURACY_ERROR",
     "MORTGAGE_SCHEMA",
-    "draw",
-    "mortgage_probability",
+    "compute_mortgage_probability",
+    "draw_population",
 ]
 
 
@@ -60,10 +60,11 @@ MORTGAGE_BAYES_ACCURACY = 0.85210
 MORTGAGE_BAYES_ACCURACY_ERROR = 0.00002
 """Standard error of that mean, taken over forty million rows."""
 
-OPTIONAL = tuple(feature.name for feature in MORTGAGE_SCHEMA.features if feature.optional)
-REGION_SHARES = np.array([0.14, 0.12, 0.20, 0.16, 0.13, 0.25])
+OPTIONAL_FEATURES = tuple(feature.name for feature in MORTGAGE_SCHEMA.features if feature.optional)
+REGION_SHARES = np.array([0.14, 0.12, 0.20, 0.16, 0.13, 0.25])  # of the people; invented
 
-# One row of effects per table, in the order of the schema's values.
+# Invented effects, one per value in the order of the schema. Income: on the scale whose cuts are
+# -0.45 and 0.65. Score: points. Loan and risk: logits.
 INCOME_OF_EMPLOYMENT = np.array([0.55, 0.45, -0.35, -1.30, -1.40])
 INCOME_OF_REGION = np.array([-0.15, -0.10, 0.05, 0.00, 0.10, 0.30])
 SCORE_OF_EMPLOYMENT = np.array([20.0, 0.0, 15.0, -30.0, -70.0])
@@ -88,62 +89,62 @@ class _People:
     credit_score: Floats
     years_at_address: Floats
 
-    def probability(self) -> Floats:
+    def compute_probability(self) -> Floats:
         """Compute P(missed payment = yes | x), a logistic model with two mild interactions."""
-        score = (self.credit_score - 650.0) / 80.0
-        loan = (self.loan_to_value - 0.8) / 0.25
+        scaled_score = (self.credit_score - 650.0) / 80.0
+        scaled_loan = (self.loan_to_value - 0.8) / 0.25
         logit = (
             -1.42
             - 0.01 * (self.age - 45.0)
-            - 1.10 * score
-            + 0.90 * loan
+            - 1.10 * scaled_score
+            + 0.90 * scaled_loan
             - 0.03 * (self.years_at_address - 10.0)
             + RISK_OF_INCOME[self.income]
             + RISK_OF_GENDER[self.gender]
             + RISK_OF_EMPLOYMENT[self.employment]
             + RISK_OF_REGION[self.region]
-            + 0.45 * loan * (self.income == 0)  # a large loan weighs more on a small income
-            + 0.40 * loan * -score  # and more on a poor history
+            + 0.45 * scaled_loan * (self.income == 0)  # a large loan weighs more on a small income
+            + 0.40 * scaled_loan * -scaled_score  # and more on a poor history
         )
         return np.asarray(1.0 / (1.0 + np.exp(-logit)), dtype=np.float64)
 
 
-def _people(n: int, rng: np.random.Generator) -> _People:
+def _draw_people(n: int, rng: np.random.Generator) -> _People:
     age = 18.0 + np.floor(83.0 * np.sqrt(rng.random(n)) * rng.random(n) ** 0.8)
-    employment = _choose(rng.random(n), _employment_shares(age))
+    employment = _draw_categories(rng.random(n), _compute_employment_shares(age))
     region = np.searchsorted(np.cumsum(REGION_SHARES)[:-1], rng.random(n), side="right")
     gender = (rng.random(n) < 0.5).astype(np.intp)
-    means = (
+    income_means = (
         INCOME_OF_EMPLOYMENT[employment]
         + INCOME_OF_REGION[region]
         - 0.4 * ((age - 48.0) / 20.0) ** 2
         + 0.10 * (gender - 0.5)
     )
-    income = np.digitize(means + 0.8 * rng.standard_normal(n), [-0.45, 0.65])
-    score = (
+    income = np.digitize(income_means + 0.8 * rng.standard_normal(n), [-0.45, 0.65])
+    credit_score = (
         650.0
         + SCORE_OF_EMPLOYMENT[employment]
         + SCORE_OF_INCOME[income]
         + 0.6 * (age - 45.0)
         + 60.0 * rng.standard_normal(n)
     )
-    lean = 0.25 + LOAN_OF_INCOME[income] - 0.012 * (age - 45.0) + 0.7 * rng.standard_normal(n)
-    stay = np.minimum(age - 10.0, 60.0) * rng.random(n) ** 2.2
+    loan_logit = 0.25 + LOAN_OF_INCOME[income] - 0.012 * (age - 45.0) + 0.7 * rng.standard_normal(n)
+    years_at_address = np.minimum(age - 10.0, 60.0) * rng.random(n) ** 2.2
     return _People(
         age=age,
         income=income,
         gender=gender,
         employment=employment,
         region=region,
-        loan_to_value=np.round(1.5 / (1.0 + np.exp(-lean)), 3),
-        credit_score=np.clip(np.round(score), 300.0, 850.0),
-        years_at_address=np.floor(stay),
+        loan_to_value=np.round(1.5 / (1.0 + np.exp(-loan_logit)), 3),
+        credit_score=np.clip(np.round(credit_score), 300.0, 850.0),
+        years_at_address=np.floor(years_at_address),
     )
 
 
-def _employment_shares(age: Floats) -> Floats:
+def _compute_employment_shares(age: Floats) -> Floats:
     """Compute softmax shares that depend on age: students are young, the retired old."""
-    weights = np.exp(
+    category_weights = np.exp(
         np.stack(
             [
                 np.full_like(age, 2.0),
@@ -155,46 +156,46 @@ def _employment_shares(age: Floats) -> Floats:
             axis=1,
         )
     )
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    return np.asarray(category_weights / category_weights.sum(axis=1, keepdims=True))
 
 
-def _choose(uniform: Floats, shares: Floats) -> Indices:
+def _draw_categories(uniform: Floats, shares: Floats) -> Indices:
     """Draw one category per row, by inverting the row's cumulative shares."""
     return np.asarray((uniform[:, None] >= np.cumsum(shares, axis=1)[:, :-1]).sum(axis=1))
 
 
-def draw(n: int, seed: int, missing: float = 0.0) -> pd.DataFrame:
-    """Draw people, features in schema order and then the target; see ``datasets.mortgage``."""
+def draw_population(n: int, seed: int, missing: float = 0.0) -> pd.DataFrame:
+    """Draw people, features in schema order and then the target; see ``datasets.make_mortgage``."""
     import pandas as pd
 
     rng = np.random.Generator(np.random.PCG64(seed))
-    people = _people(n, rng)
-    missed = (rng.random(n) < people.probability()).astype(np.intp)
+    population = _draw_people(n, rng)
+    missed_payment = (rng.random(n) < population.compute_probability()).astype(np.intp)
     columns: dict[str, Any] = {}
     for feature in MORTGAGE_SCHEMA.features:
-        column = getattr(people, feature.name)
+        column = getattr(population, feature.name)
         if isinstance(feature, Categorical):
-            columns[feature.name] = _words(feature.values, column)
+            columns[feature.name] = _decode_categories(feature.values, column)
         else:
             columns[feature.name] = column.astype(np.int64) if feature.integer else column
     if missing:  # drawn last, so that the people are the same ones with and without
-        for name in OPTIONAL:
-            lost = rng.random(n) < missing
+        for name in OPTIONAL_FEATURES:
+            is_missing = rng.random(n) < missing
             if columns[name].dtype == object:
-                columns[name][lost] = None
+                columns[name][is_missing] = None
             else:
-                columns[name] = np.where(lost, np.nan, columns[name])
-    columns[MORTGAGE_SCHEMA.target] = _words(MORTGAGE_SCHEMA.classes, missed)
+                columns[name] = np.where(is_missing, np.nan, columns[name])
+    columns[MORTGAGE_SCHEMA.target] = _decode_categories(MORTGAGE_SCHEMA.classes, missed_payment)
     return pd.DataFrame(
         {name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()}
     )
 
 
-def _words(values: tuple[Any, ...], codes: Indices) -> NDArray[np.object_]:
+def _decode_categories(values: tuple[Any, ...], codes: Indices) -> NDArray[np.object_]:
     return np.array(values, dtype=object)[codes]
 
 
-def mortgage_probability(frame: pd.DataFrame) -> Floats:
+def compute_mortgage_probability(frame: pd.DataFrame) -> Floats:
     """Compute P(missed_payment = yes | x) of the generated population exactly.
 
     Parameters
@@ -215,15 +216,15 @@ def mortgage_probability(frame: pd.DataFrame) -> Floats:
             raise SchemaError(f"{feature.name}: the frame has no such column; see MORTGAGE_SCHEMA")
         column = frame[feature.name]
         if isinstance(feature, Categorical):
-            numbers = pd.Index(feature.values, dtype=object).get_indexer(column)
-            known = numbers >= 0
+            column_values = pd.Index(feature.values, dtype=object).get_indexer(column)
+            is_known = column_values >= 0
         else:
-            numbers = column.to_numpy(dtype=np.float64)
-            known = (numbers >= feature.lower) & (numbers <= feature.upper)
-        if not known.all():
+            column_values = column.to_numpy(dtype=np.float64)
+            is_known = (column_values >= feature.lower) & (column_values <= feature.upper)
+        if not is_known.all():
             raise SchemaError(
-                f"{feature.name}: {column[~known].tolist()[0]!r} is missing or outside the schema; "
-                "P(yes | x) is only known for complete rows, draw them with missing=0"
+                f"{feature.name}: {column[~is_known].tolist()[0]!r} is missing or outside the "
+                "schema; P(yes | x) is only known for complete rows, draw them with missing=0"
             )
-        columns[feature.name] = numbers
-    return _People(**columns).probability()
+        columns[feature.name] = column_values
+    return _People(**columns).compute_probability()

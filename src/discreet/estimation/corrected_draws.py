@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.estimation.corrections import Additive
+from discreet.estimation.corrections import AdditiveModel
 from discreet.estimation.log_ratios import LogRatios
 from discreet.model import CellFactor, NaiveBayesModel, PairFactor
 from discreet.scoring import Correction
@@ -27,7 +27,7 @@ from discreet.statistics import Statistics
 
 __all__ = ["draw_corrected_models"]
 
-LEAST_COUNT = 1.0  # people per class and cell, below which a logarithm would say too much
+MIN_COUNT = 1.0  # people per class and cell, below which a logarithm would say too much
 
 
 def draw_corrected_models(
@@ -42,67 +42,89 @@ def draw_corrected_models(
     draws : int
     rng : numpy Generator
     """
-    scoring, ratios = statistics.scoring, LogRatios(statistics)
+    scoring, log_ratios = statistics.scoring, LogRatios(statistics)
     corrections = statistics.corrections[: scoring.corrections]
-    start = ratios.model(scoring)
-    corrected = {name for correction in corrections for name in correction.groups}
-    perturbed = {
-        name: scoring.beta * _log_ratio_noise(statistics, name, draws, rng)
-        for name in start.tables
-        if name not in corrected
+    start_model = log_ratios.build_model(scoring)
+    corrected_features = {name for correction in corrections for name in correction.groups}
+    table_noises = {
+        name: scoring.beta * _draw_log_ratio_noise(statistics, name, draws, rng)
+        for name in start_model.tables
+        if name not in corrected_features
     }
-    models = []
-    for draw in range(draws):
-        tables = {n: start.tables[n] + noise[draw] for n, noise in perturbed.items()}
-        model = replace(start, tables={**start.tables, **tables})
+    drawn_models = []
+    for draw_index in range(draws):
+        noisy_tables = {
+            table_name: start_model.tables[table_name] + table_noise[draw_index]
+            for table_name, table_noise in table_noises.items()
+        }
+        drawn_model = replace(start_model, tables={**start_model.tables, **noisy_tables})
         for correction in corrections:
-            model, _ = model.corrected(_draw_exact(correction, rng))
-        models.append(model)
-    return _stack_models(statistics, ratios, models)
+            drawn_model, _ = drawn_model.apply_correction(_draw_exact_correction(correction, rng))
+        drawn_models.append(drawn_model)
+    return _stack_models(statistics, log_ratios, drawn_models)
 
 
-def _draw_exact(noisy: Correction, rng: np.random.Generator) -> Correction:
+def _draw_exact_correction(noisy_correction: Correction, rng: np.random.Generator) -> Correction:
     """Exact sums that the noisy ones of a correction leave possible."""
-    signal = max(float(np.mean(noisy.residuals**2)) - noisy.variance, 0.0)
-    keep = signal / (signal + noisy.variance) if noisy.variance else 1.0
-    deviation = np.sqrt(noisy.variance)
-    doubt = np.sqrt(keep) * deviation * rng.standard_normal(noisy.residuals.shape)
-    curvatures = noisy.curvatures + deviation * rng.standard_normal(noisy.curvatures.shape)
-    return Correction(noisy.groups, keep * noisy.residuals + doubt, curvatures, 0.0)
+    signal_variance = max(
+        float(np.mean(noisy_correction.residuals**2)) - noisy_correction.variance, 0.0
+    )
+    signal_share = (
+        signal_variance / (signal_variance + noisy_correction.variance)
+        if noisy_correction.variance
+        else 1.0
+    )
+    noise_std = np.sqrt(noisy_correction.variance)
+    residual_noise = (
+        np.sqrt(signal_share) * noise_std * rng.standard_normal(noisy_correction.residuals.shape)
+    )
+    drawn_curvatures = noisy_correction.curvatures + noise_std * rng.standard_normal(
+        noisy_correction.curvatures.shape
+    )
+    return Correction(
+        noisy_correction.groups,
+        signal_share * noisy_correction.residuals + residual_noise,
+        drawn_curvatures,
+        0.0,
+    )
 
 
-def _log_ratio_noise(
+def _draw_log_ratio_noise(
     statistics: Statistics, name: str, draws: int, rng: np.random.Generator
 ) -> Floats:
     """How far noise may have moved log P(cell | class), (draws, classes, cells)."""
     table = statistics.tables[name]
-    counts = np.maximum(np.asarray(table.counts, float), LEAST_COUNT)
-    noise = np.sqrt(table.variances) * rng.standard_normal((draws, *counts.shape))
-    moved = np.log(np.maximum(counts + noise, LEAST_COUNT) / counts)
-    return np.asarray(moved - moved.mean(axis=1, keepdims=True))
+    noisy_counts = np.maximum(np.asarray(table.counts, float), MIN_COUNT)
+    count_noise = np.sqrt(table.variances) * rng.standard_normal((draws, *noisy_counts.shape))
+    log_changes = np.log(np.maximum(noisy_counts + count_noise, MIN_COUNT) / noisy_counts)
+    return np.asarray(log_changes - log_changes.mean(axis=1, keepdims=True))
 
 
 def _stack_models(
-    statistics: Statistics, ratios: LogRatios, models: list[Additive]
+    statistics: Statistics, ratios: LogRatios, models: list[AdditiveModel]
 ) -> NaiveBayesModel:
     """Many models of K classes as one of K times as many; constants are left out of scores."""
-    prior = np.array(statistics.scoring.prior or ratios.prior)
+    class_prior = np.array(statistics.scoring.prior or ratios.prior)
     with np.errstate(divide="ignore"):
-        log_prior = np.tile(np.log(prior), len(models))
-    schema = replace(statistics.schema, classes=tuple(range(len(log_prior))))
-    cells: Mapping[str, CellFactor] = {
-        name: CellFactor(statistics.tables[name].cells, scores - max(0.0, float(scores.max())))
-        for name in models[0].tables
-        for scores in [np.concatenate([model.tables[name] for model in models])]
-    }
-    pairs = [
-        PairFactor(
-            (statistics.tables[first].cells, statistics.tables[second].cells),
-            (groups, others),
-            np.concatenate([model.pairs[key] for model in models]),
+        log_prior = np.tile(np.log(class_prior), len(models))
+    stacked_schema = replace(statistics.schema, classes=tuple(range(len(log_prior))))
+    cell_factors: Mapping[str, CellFactor] = {
+        name: CellFactor(
+            statistics.tables[name].cells, stacked_scores - max(0.0, float(stacked_scores.max()))
         )
-        for key in models[0].pairs
-        for (first, groups), (second, others) in [key]
+        for name in models[0].tables
+        for stacked_scores in [np.concatenate([model.tables[name] for model in models])]
+    }
+    pair_factors = [
+        PairFactor(
+            (statistics.tables[first_name].cells, statistics.tables[second_name].cells),
+            (first_groups, second_groups),
+            np.concatenate([model.pairs[pair_key] for model in models]),
+        )
+        for pair_key in models[0].pairs
+        for (first_name, first_groups), (second_name, second_groups) in [pair_key]
     ]
-    factors = [cells[name] for name in statistics.schema.names if name in cells]
-    return NaiveBayesModel(schema, log_prior, factors, pairs=pairs)
+    ordered_factors = [
+        cell_factors[name] for name in statistics.schema.names if name in cell_factors
+    ]
+    return NaiveBayesModel(stacked_schema, log_prior, ordered_factors, pairs=pair_factors)

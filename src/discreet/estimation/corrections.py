@@ -21,30 +21,31 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.scoring import Correction
 
-__all__ = ["Additive", "step"]
+__all__ = ["AdditiveModel", "compute_posterior_step"]
 
-DEVIATIONS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+CHANGE_STDS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Prior standard deviations of a change of the scores that are tried."""
-NOTHING = float(np.log(2.0))
+NO_CHANGE_LOG_WEIGHT = float(np.log(2.0))
 """Log-weight of "nothing changes" against each of the other laws."""
-REACH = 3.0
+NEIGHBOUR_RANGE = 3.0
 """Correlation length of changes of neighbouring bins, in bins."""
-MOST = 2.0
+MAX_STEP = 2.0
 """Largest change of a score in one step, in log-odds."""
-MOST_CELLS = 400
+MAX_NEIGHBOUR_CELLS = 400
 """With more cells, correlations of neighbouring bins are left out to save time."""
-LEAST = 1e-3
+MIN_CURVATURE = 1e-3
+"""Floor of a noisy curvature, in people, for numerical safety."""
 
 
 @dataclass(frozen=True)
-class Additive:
+class AdditiveModel:
     """An additive model: class shares, a score table per feature, score tables of pairs.
 
     Parameters
     ----------
     prior : array of shape (classes,)
     tables : mapping of feature name to array of shape (classes, cells)
-    ordered : mapping of feature name to int
+    ordered_cells : mapping of feature name to int
         How many cells of a feature, from the first on, are neighbouring bins.
     pairs : mapping
         From two feature names, each with the group of every cell, to an array of shape (classes,
@@ -53,101 +54,144 @@ class Additive:
 
     prior: Floats
     tables: Mapping[str, Floats]
-    ordered: Mapping[str, int]
+    ordered_cells: Mapping[str, int]
     pairs: Mapping[tuple[tuple[str, tuple[int, ...]], ...], Floats] = field(default_factory=dict)
 
-    def corrected(self, one: Correction) -> tuple[Additive, Floats]:
+    def apply_correction(self, correction: Correction) -> tuple[AdditiveModel, Floats]:
         """The model after a correction, and what it adds to each of the correction's cells."""
-        key = tuple(one.groups.items())
-        if len(key) > 1:
-            move = step(one, self.prior)
-            whole = move + self.pairs[key] if key in self.pairs else move
-            return replace(self, pairs={**self.pairs, key: whole}), move
-        ((name, groups),) = key
-        looked = np.flatnonzero(np.array(groups) >= 0)
-        table = self.tables[name].copy()
-        move = step(one, self.prior, table[:, looked], self.ordered[name])
-        table[:, looked] += move
-        return replace(self, tables={**self.tables, name: table}), move
+        pair_key = tuple(correction.groups.items())
+        if len(pair_key) > 1:
+            score_change = compute_posterior_step(correction, self.prior)
+            pair_scores = (
+                score_change + self.pairs[pair_key] if pair_key in self.pairs else score_change
+            )
+            return replace(self, pairs={**self.pairs, pair_key: pair_scores}), score_change
+        ((name, cell_groups),) = pair_key
+        used_cells = np.flatnonzero(np.array(cell_groups) >= 0)
+        feature_scores = self.tables[name].copy()
+        score_change = compute_posterior_step(
+            correction, self.prior, feature_scores[:, used_cells], self.ordered_cells[name]
+        )
+        feature_scores[:, used_cells] += score_change
+        return replace(self, tables={**self.tables, name: feature_scores}), score_change
 
 
-def step(one: Correction, prior: Floats, own: Floats | None = None, ordered: int = 0) -> Floats:
+def compute_posterior_step(
+    correction: Correction,
+    prior: Floats,
+    feature_scores: Floats | None = None,
+    ordered_cells: int = 0,
+) -> Floats:
     """Change of the scores, of shape (classes, cells).
 
     Parameters
     ----------
-    one : Correction
+    correction : Correction
     prior : array of shape (classes,)
         By which curvature is shared out where there are more than two classes: of row sums
         sum of p (1 - p) it gives class c the share P(c) (1 - P(c)).
-    own : array of shape (classes, cells), optional
+    feature_scores : array of shape (classes, cells), optional
         What the feature adds to the scores so far.
-    ordered : int
+    ordered_cells : int
         How many cells, from the first on, are neighbouring bins.
     """
-    left = np.asarray(one.residuals, dtype=np.float64)
-    curved = np.tile(np.maximum(one.curvatures, LEAST), (len(left), 1)).astype(np.float64)
-    if len(left) > 1:
-        share = prior * (1 - prior)
-        curved *= 4 * (share / share.sum())[:, None]  # the sums are of a quarter
-    spread = curved + one.variance
-    moves, gains = [np.zeros(left.shape)], [NOTHING]
-    direction = None
-    if own is not None:
-        direction = (own[1] - own[0])[None] if len(left) == 1 else own - own.mean(axis=0)
-    near = _neighbours(left.shape[1], ordered)
+    residuals = np.asarray(correction.residuals, dtype=np.float64)
+    curvatures = np.tile(
+        np.maximum(correction.curvatures, MIN_CURVATURE), (len(residuals), 1)
+    ).astype(np.float64)
+    if len(residuals) > 1:
+        curvature_shares = prior * (1 - prior)
+        # the sums are of a quarter
+        curvatures *= 4 * (curvature_shares / curvature_shares.sum())[:, None]
+    residual_variance = curvatures + correction.variance
+    law_changes, law_gains = [np.zeros(residuals.shape)], [NO_CHANGE_LOG_WEIGHT]
+    evidence_direction = None
+    if feature_scores is not None:
+        evidence_direction = (
+            (feature_scores[1] - feature_scores[0])[None]
+            if len(residuals) == 1
+            else feature_scores - feature_scores.mean(axis=0)
+        )
+    bin_correlations = _compute_bin_correlations(residuals.shape[1], ordered_cells)
     # of K residuals that add up to zero, K - 1 are free
-    freedom = 1.0 if len(left) == 1 else 1 - 1 / len(left)
-    for deviation in DEVIATIONS:
-        laws = [_apart(left, curved, spread, deviation)]
-        if direction is not None:
-            laws.append(_along(left, curved, spread, deviation * direction))
-        if near is not None:
-            laws.append(_together(left, curved, spread, deviation**2 * near))
-        moves += [move for move, _ in laws]
-        gains += [freedom * gain for _, gain in laws]
-    weight = np.exp(np.array(gains) - max(gains))
-    mean = np.tensordot(weight / weight.sum(), np.array(moves), axes=1)
-    if len(mean) == 1:  # of two classes one goes up by half of it, the other down
-        mean = np.concatenate([-mean / 2, mean / 2])
-    return np.asarray(np.clip(mean - mean.mean(axis=0), -MOST, MOST))
+    free_share = 1.0 if len(residuals) == 1 else 1 - 1 / len(residuals)
+    for change_std in CHANGE_STDS:
+        fitted_laws = [
+            _fit_independent_changes(residuals, curvatures, residual_variance, change_std)
+        ]
+        if evidence_direction is not None:
+            fitted_laws.append(
+                _fit_scaled_evidence(
+                    residuals, curvatures, residual_variance, change_std * evidence_direction
+                )
+            )
+        if bin_correlations is not None:
+            fitted_laws.append(
+                _fit_smooth_changes(
+                    residuals, curvatures, residual_variance, change_std**2 * bin_correlations
+                )
+            )
+        law_changes += [law_change for law_change, _ in fitted_laws]
+        law_gains += [free_share * law_gain for _, law_gain in fitted_laws]
+    law_weights = np.exp(np.array(law_gains) - max(law_gains))
+    mean_change = np.tensordot(law_weights / law_weights.sum(), np.array(law_changes), axes=1)
+    if len(mean_change) == 1:  # of two classes one goes up by half of it, the other down
+        mean_change = np.concatenate([-mean_change / 2, mean_change / 2])
+    return np.asarray(np.clip(mean_change - mean_change.mean(axis=0), -MAX_STEP, MAX_STEP))
 
 
-def _apart(left: Floats, curved: Floats, spread: Floats, deviation: float) -> tuple[Floats, float]:
+def _fit_independent_changes(
+    residuals: Floats, curvatures: Floats, residual_variance: Floats, change_std: float
+) -> tuple[Floats, float]:
     """Every cell changes for itself: posterior mean, and gain in log-likelihood over no change."""
-    prior = (curved * deviation) ** 2
-    gain = -0.5 * (np.log1p(prior / spread) - left**2 * prior / (spread * (spread + prior))).sum()
-    return left * curved * deviation**2 / (spread + prior), float(gain)
+    prior_variance = (curvatures * change_std) ** 2
+    log_gain = (
+        -0.5
+        * (
+            np.log1p(prior_variance / residual_variance)
+            - residuals**2
+            * prior_variance
+            / (residual_variance * (residual_variance + prior_variance))
+        ).sum()
+    )
+    return residuals * curvatures * change_std**2 / (residual_variance + prior_variance), float(
+        log_gain
+    )
 
 
-def _along(left: Floats, curved: Floats, spread: Floats, direction: Floats) -> tuple[Floats, float]:
+def _fit_scaled_evidence(
+    residuals: Floats, curvatures: Floats, residual_variance: Floats, evidence_direction: Floats
+) -> tuple[Floats, float]:
     """One standard normal number times a direction: the feature counts more or less."""
-    slope = curved * direction
-    certain, pull = float((slope**2 / spread).sum()), float((slope * left / spread).sum())
-    gain = 0.5 * (pull**2 / (1 + certain) - np.log1p(certain))
-    return pull / (1 + certain) * direction, float(gain)
+    residual_slope = curvatures * evidence_direction
+    slope_precision, weighted_residual = (
+        float((residual_slope**2 / residual_variance).sum()),
+        float((residual_slope * residuals / residual_variance).sum()),
+    )
+    log_gain = 0.5 * (weighted_residual**2 / (1 + slope_precision) - np.log1p(slope_precision))
+    return weighted_residual / (1 + slope_precision) * evidence_direction, float(log_gain)
 
 
-def _neighbours(cells: int, ordered: int) -> Floats | None:
+def _compute_bin_correlations(cell_count: int, ordered_cells: int) -> Floats | None:
     """Correlations of changes: near bins resemble each other, other cells are independent."""
-    if ordered < 3 or cells > MOST_CELLS:
+    if ordered_cells < 3 or cell_count > MAX_NEIGHBOUR_CELLS:
         return None
-    place = np.arange(cells, dtype=np.float64)
-    near = np.exp(-np.abs(place[:, None] - place) / REACH)
-    near[ordered:], near[:, ordered:] = 0.0, 0.0
-    np.fill_diagonal(near, 1.0)
-    return np.asarray(near)
+    cell_positions = np.arange(cell_count, dtype=np.float64)
+    bin_correlations = np.exp(-np.abs(cell_positions[:, None] - cell_positions) / NEIGHBOUR_RANGE)
+    bin_correlations[ordered_cells:], bin_correlations[:, ordered_cells:] = 0.0, 0.0
+    np.fill_diagonal(bin_correlations, 1.0)
+    return np.asarray(bin_correlations)
 
 
-def _together(
-    left: Floats, curved: Floats, spread: Floats, covariance: Floats
+def _fit_smooth_changes(
+    residuals: Floats, curvatures: Floats, residual_variance: Floats, covariance: Floats
 ) -> tuple[Floats, float]:
     """Changes with such a covariance, independent between classes."""
-    moves, gain = np.empty(left.shape), 0.0
-    for c, (g, h, v) in enumerate(zip(left, curved, spread, strict=True)):
-        factor = np.linalg.cholesky(h[:, None] * covariance * h + np.diag(v))
-        half = np.linalg.solve(factor, g)
-        gain -= float(np.log(np.diag(factor)).sum() - 0.5 * np.log(v).sum())
-        gain -= 0.5 * float(half @ half - (g**2 / v).sum())
-        moves[c] = covariance @ (h * np.linalg.solve(factor.T, half))
-    return moves, gain
+    cell_changes, log_gain = np.empty(residuals.shape), 0.0
+    for c, (g, h, v) in enumerate(zip(residuals, curvatures, residual_variance, strict=True)):
+        cholesky_factor = np.linalg.cholesky(h[:, None] * covariance * h + np.diag(v))
+        whitened_residuals = np.linalg.solve(cholesky_factor, g)
+        log_gain -= float(np.log(np.diag(cholesky_factor)).sum() - 0.5 * np.log(v).sum())
+        log_gain -= 0.5 * float(whitened_residuals @ whitened_residuals - (g**2 / v).sum())
+        cell_changes[c] = covariance @ (h * np.linalg.solve(cholesky_factor.T, whitened_residuals))
+    return cell_changes, log_gain

@@ -9,91 +9,124 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.encoding import Grid
 from discreet.errors import EstimationError
-from discreet.estimation.shrinkage import soft
+from discreet.estimation.shrinkage import soft_positive_part
 from discreet.model import GaussianFactor
 from discreet.schema import Numeric, Schema
 from discreet.scoring import Scoring
 from discreet.statistics import Moments
 
-__all__ = ["gaussian_factors"]
+__all__ = ["fit_gaussian_factors"]
 
 
-def gaussian_factors(
+def fit_gaussian_factors(
     moments: Mapping[str, Moments], schema: Schema, scoring: Scoring
 ) -> dict[str, GaussianFactor]:
     """A density for every feature that comes as moments."""
-    truncated = scoring.likelihood == "truncated"
-    most = max([_pooled(one) for one in moments.values()], default=0.0)
+    is_truncated = scoring.likelihood == "truncated"
+    max_pooled_variance = max(
+        [_compute_pooled_variance(feature_moments) for feature_moments in moments.values()],
+        default=0.0,
+    )
     factors = {}
-    for name, one in moments.items():
-        if truncated and not one.feature.bounded:
+    for name, feature_moments in moments.items():
+        if is_truncated and not feature_moments.feature.is_bounded:
             raise EstimationError(f"{name} has no public bounds to truncate its density to")
-        if np.any(one.variances):
-            mean, variance = _calmed(one)
+        if np.any(feature_moments.variances):
+            mean, variance = _shrink_moments(feature_moments)
         else:
-            mean, variance = one.mean, np.maximum(one.variance, 0.0)
-            variance = variance + scoring.variance_smoothing * most
-        missing = None
+            mean, variance = feature_moments.mean, np.maximum(feature_moments.variance, 0.0)
+            variance = variance + scoring.variance_smoothing * max_pooled_variance
+        missing_probability = None
         if schema.missing == "category":
-            present = np.maximum(np.asarray(one.counts, float), 0.0)
-            absent = np.maximum(np.asarray(one.missing, float), 0.0)
-            missing = (absent + 0.5) / (absent + present + 1.0)
+            present_counts = np.maximum(np.asarray(feature_moments.counts, float), 0.0)
+            missing_counts = np.maximum(np.asarray(feature_moments.missing, float), 0.0)
+            missing_probability = (missing_counts + 0.5) / (missing_counts + present_counts + 1.0)
         variance = np.maximum(variance, 1e-18)
         if not (np.isfinite(mean).all() and np.isfinite(variance).all()):
             raise EstimationError(
                 f"{name}: its numbers are so large that their squares leave floating point; divide "
                 "the column by a power of ten"
             )
-        factors[name] = GaussianFactor(one.feature, mean, variance, truncated, missing)
+        factors[name] = GaussianFactor(
+            feature_moments.feature, mean, variance, is_truncated, missing_probability
+        )
     return factors
 
 
-def _calmed(moments: Moments) -> tuple[Floats, Floats]:
+def _shrink_moments(moments: Moments) -> tuple[Floats, Floats]:
     """Class means and variances drawn to those of all classes together, as their noise deserves.
 
     A variance that noise has made too small would dominate the score: every class keeps at least
     the noise of its variance or, where that is less, a quarter of the common one. With little
     noise only the public grid is a floor.
     """
-    feature, step = moments.feature, moments.step
-    counts = np.maximum(np.asarray(moments.counts, float), 1.0)
-    share = counts / counts.sum()
-    mean = np.clip(moments.mean, feature.lower, feature.upper)
+    feature, grid_step = moments.feature, moments.step
+    class_counts = np.maximum(np.asarray(moments.counts, float), 1.0)
+    class_shares = class_counts / class_counts.sum()
+    class_means = np.clip(moments.mean, feature.lower, feature.upper)
     # noise without a variance (Cauchy's) cannot be weighed: what it says is taken as it is
-    known = np.where(np.isfinite(moments.variances), moments.variances, 0.0)
-    noise = step**2 * known[1] / counts**2
-    centre = float(share @ mean)
-    between = max(float(share @ ((mean - centre) ** 2 - noise)), 0.0)
-    mean = centre + between / (between + noise + 1e-300) * (mean - centre)
+    known_variances = np.where(np.isfinite(moments.variances), moments.variances, 0.0)
+    mean_noise = grid_step**2 * known_variances[1] / class_counts**2
+    pooled_mean = float(class_shares @ class_means)
+    between_variance = max(
+        float(class_shares @ ((class_means - pooled_mean) ** 2 - mean_noise)), 0.0
+    )
+    class_means = pooled_mean + between_variance / (between_variance + mean_noise + 1e-300) * (
+        class_means - pooled_mean
+    )
     if moments.noise is not None:
-        doubt = np.asarray(moments.noise, float) ** 2
+        variance_noise = np.asarray(moments.noise, float) ** 2
     else:
-        doubt = step**4 * known[2] / counts**2 + 4 * (mean - moments.origin) ** 2 * noise
-    deviation = np.sqrt(doubt)
-    least, most = _least_variance(feature), ((feature.upper - feature.lower) / 2) ** 2
-    variance = np.minimum(soft(moments.variance, deviation, 1.0), most)
+        variance_noise = (
+            grid_step**4 * known_variances[2] / class_counts**2
+            + 4 * (class_means - moments.origin) ** 2 * mean_noise
+        )
+    variance_std = np.sqrt(variance_noise)
+    min_variance, max_variance = (
+        _compute_min_variance(feature),
+        ((feature.upper - feature.lower) / 2) ** 2,
+    )
+    class_variances = np.minimum(
+        soft_positive_part(moments.variance, variance_std, 1.0), max_variance
+    )
     # the common variance is noisy too, as its classes are together
-    floor = np.clip(np.sqrt(share**2 @ doubt), least, max(most / 225, least))
-    common = float(np.clip(share @ variance, floor, max(most, floor)))
-    away = variance - common
-    clear = away**2 > doubt
-    keep = np.where(clear, 1 - doubt / np.where(clear, away**2, 1.0), 0.0)
-    lowest = np.maximum(np.minimum(deviation, common / 4), least)
-    highest = np.clip(np.maximum(4 * common, variance - 2 * deviation), lowest, max(most, least))
-    return mean, np.clip(common + keep * away, lowest, highest)
+    common_floor = np.clip(
+        np.sqrt(class_shares**2 @ variance_noise),
+        min_variance,
+        max(max_variance / 225, min_variance),
+    )
+    common_variance = float(
+        np.clip(class_shares @ class_variances, common_floor, max(max_variance, common_floor))
+    )
+    variance_offset = class_variances - common_variance
+    is_clear = variance_offset**2 > variance_noise
+    signal_share = np.where(
+        is_clear, 1 - variance_noise / np.where(is_clear, variance_offset**2, 1.0), 0.0
+    )
+    lower_limit = np.maximum(np.minimum(variance_std, common_variance / 4), min_variance)
+    upper_limit = np.clip(
+        np.maximum(4 * common_variance, class_variances - 2 * variance_std),
+        lower_limit,
+        max(max_variance, min_variance),
+    )
+    return class_means, np.clip(
+        common_variance + signal_share * variance_offset, lower_limit, upper_limit
+    )
 
 
-def _least_variance(feature: Numeric) -> float:
+def _compute_min_variance(feature: Numeric) -> float:
     """Least variance: three standard deviations fill half a step of the public grid."""
-    return (Grid.of(feature).step / 6) ** 2 if feature.bounded else 1e-18
+    return (Grid.from_feature(feature).step / 6) ** 2 if feature.is_bounded else 1e-18
 
 
-def _pooled(moments: Moments) -> float:
+def _compute_pooled_variance(moments: Moments) -> float:
     """Variance of the feature over all classes together."""
-    counts = np.maximum(np.asarray(moments.counts, float), 0.0)
-    if counts.sum() <= 0:
+    class_counts = np.maximum(np.asarray(moments.counts, float), 0.0)
+    if class_counts.sum() <= 0:
         return 0.0
-    weight = counts / counts.sum()
-    mean = moments.mean
-    centre = weight @ mean
-    return float(weight @ (np.maximum(moments.variance, 0.0) + (mean - centre) ** 2))
+    class_weights = class_counts / class_counts.sum()
+    class_means = moments.mean
+    pooled_mean = class_weights @ class_means
+    return float(
+        class_weights @ (np.maximum(moments.variance, 0.0) + (class_means - pooled_mean) ** 2)
+    )

@@ -21,20 +21,24 @@ from numpy.typing import NDArray
 
 from discreet.arrays import Floats
 from discreet.errors import EstimationError
-from discreet.estimation.densities import gaussian_factors
+from discreet.estimation.densities import fit_gaussian_factors
 from discreet.estimation.log_ratios import LogRatios
-from discreet.estimation.shrinkage import shrunk, toned_down
-from discreet.estimation.smoothing import smoothed
+from discreet.estimation.shrinkage import shrink_tables, temper_evidence
+from discreet.estimation.smoothing import smooth_tables
 from discreet.model import CellFactor, Factor, NaiveBayesModel, PairFactor
-from discreet.scoring import Likeliest, Likelihood, Postprocess
+from discreet.scoring import Likelihood, Postprocess, WholeSheetFit
 from discreet.statistics import Statistics, Table
 
 __all__ = ["Postprocess", "estimate", "norm_cut", "norm_sub"]
 
-LEAST_PRIOR = 1e-4
-GRID = 400
+MIN_PRIOR = 1e-4
+"""Floor of a class share."""
+SHARE_GRID_POINTS = 400
+"""Points of the grid on which the posterior mean of a class share is computed."""
 TINY = 1e-9
-LEAST_SMOOTHING = 1e-10
+"""Keeps divisors and logarithms away from zero."""
+MIN_SMOOTHING = 1e-10
+"""Smallest pseudo-count per cell."""
 
 
 def norm_sub(estimates: Floats, total: float) -> Floats:
@@ -52,10 +56,10 @@ def norm_sub(estimates: Floats, total: float) -> Floats:
     [4.5, 1.5, 0.0]
     """
     total = max(float(total), 0.0)
-    ordered = np.sort(estimates)[::-1]
-    excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
-    kept = np.flatnonzero(ordered > excess)
-    threshold = excess[kept[-1]] if len(kept) else excess[-1]
+    sorted_estimates = np.sort(estimates)[::-1]
+    mean_excess = (np.cumsum(sorted_estimates) - total) / np.arange(1, len(sorted_estimates) + 1)
+    positive_indices = np.flatnonzero(sorted_estimates > mean_excess)
+    threshold = mean_excess[positive_indices[-1]] if len(positive_indices) else mean_excess[-1]
     return np.asarray(np.maximum(estimates - threshold, 0.0))
 
 
@@ -74,11 +78,15 @@ def norm_cut(estimates: Floats, total: float) -> Floats:
     [5.0, 0.0, 0.0]
     """
     positive = np.maximum(estimates, 0.0)
-    order = np.argsort(-positive, kind="stable")
-    running = np.cumsum(positive[order])
-    kept = np.zeros(len(positive), dtype=bool)
-    kept[order[(running <= total * (1 + 1e-12)) | (np.arange(len(order)) == 0)]] = True
-    return np.where(kept, positive, 0.0)
+    descending_order = np.argsort(-positive, kind="stable")
+    running_totals = np.cumsum(positive[descending_order])
+    is_retained = np.zeros(len(positive), dtype=bool)
+    is_retained[
+        descending_order[
+            (running_totals <= total * (1 + 1e-12)) | (np.arange(len(descending_order)) == 0)
+        ]
+    ] = True
+    return np.where(is_retained, positive, 0.0)
 
 
 def estimate(
@@ -125,136 +133,196 @@ def estimate(
     >>> np.exp(estimate(counts, smoothing=0.0).factors[0].log_probability[1, :2]).round(2).tolist()
     [0.0, 1.0]
     """
-    given = {
+    explicit_options = {
         "postprocess": postprocess,
         "smoothing": smoothing,
         "likelihood": likelihood,
         "variance_smoothing": variance_smoothing,
         "prior": None if prior is None else tuple(np.asarray(prior, dtype=float).tolist()),
     }
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    statistics = replace(statistics, scoring=replace(statistics.scoring, **changes))
+    scoring_changes: dict[str, Any] = {
+        option_name: value for option_name, value in explicit_options.items() if value is not None
+    }
+    statistics = replace(statistics, scoring=replace(statistics.scoring, **scoring_changes))
     scoring = statistics.scoring
-    how = scoring.postprocess or _deserved(statistics)
+    postprocess_method = scoring.postprocess or _choose_postprocess(statistics)
     factors: dict[str, Factor]
-    pairs: list[PairFactor] = []
-    if how == "log-ratios":
-        ratios = LogRatios(statistics)
-        tabled, pairs = ratios.factors(scoring)
-        share, factors = ratios.prior, {**tabled}
+    pair_factors: list[PairFactor] = []
+    if postprocess_method == "log-ratios":
+        log_ratios = LogRatios(statistics)
+        table_factors, pair_factors = log_ratios.build_factors(scoring)
+        class_shares, factors = log_ratios.prior, {**table_factors}
     else:
-        share = _prior(statistics, how) if scoring.prior is None else np.array(scoring.prior)
-        factors = _cell_factors(statistics, how, scoring.smoothing, share)
-        if how == "bayes" and statistics.likeliest is not None:
-            share = _between(share, statistics.likeliest.shares, statistics.likeliest.weight)
-    dense = {n: m for n, m in statistics.moments.items() if n not in statistics.tables}
-    if dense:
-        factors.update(gaussian_factors(dense, statistics.schema, scoring))
-    used = statistics.schema.names if scoring.features is None else scoring.features
+        class_shares = (
+            _estimate_prior(statistics, postprocess_method)
+            if scoring.prior is None
+            else np.array(scoring.prior)
+        )
+        factors = _build_cell_factors(
+            statistics, postprocess_method, scoring.smoothing, class_shares
+        )
+        if postprocess_method == "bayes" and statistics.likeliest is not None:
+            class_shares = _interpolate_shares(
+                class_shares, statistics.likeliest.shares, statistics.likeliest.weight
+            )
+    dense_moments = {
+        feature_name: feature_moments
+        for feature_name, feature_moments in statistics.moments.items()
+        if feature_name not in statistics.tables
+    }
+    if dense_moments:
+        factors.update(fit_gaussian_factors(dense_moments, statistics.schema, scoring))
+    used_features = statistics.schema.names if scoring.features is None else scoring.features
     with np.errstate(divide="ignore"):
-        log_prior = np.log(share if scoring.prior is None else np.array(scoring.prior))
+        log_prior = np.log(class_shares if scoring.prior is None else np.array(scoring.prior))
     return NaiveBayesModel(
         statistics.schema,
         log_prior,
-        [factors[n] for n in statistics.schema.names if n in factors and n in used],
+        [
+            factors[feature_name]
+            for feature_name in statistics.schema.names
+            if feature_name in factors and feature_name in used_features
+        ],
         statistics.guarantee,
         statistics.projection,
-        pairs,
+        pair_factors,
     )
 
 
-def _deserved(statistics: Statistics) -> Postprocess:
-    if statistics.exact:
+def _choose_postprocess(statistics: Statistics) -> Postprocess:
+    if statistics.is_exact:
         return "none"
     # with one class there is no evidence to shrink
     return "bayes" if len(statistics.totals) > 1 else "norm-sub"
 
 
-def _prior(statistics: Statistics, postprocess: Postprocess) -> Floats:
-    totals = np.asarray(statistics.totals, dtype=float)
+def _estimate_prior(statistics: Statistics, postprocess: Postprocess) -> Floats:
+    class_totals = np.asarray(statistics.totals, dtype=float)
     if not np.any(statistics.variances):
-        people = totals.sum()
+        people = class_totals.sum()
         if people <= 0:
             raise EstimationError("there is not a single record; nothing can be learnt")
-        return np.asarray(totals / people)
+        return np.asarray(class_totals / people)
     if postprocess == "paper":
-        totals = np.where(totals < 1, 1.0, totals)
-        return np.asarray(totals / totals.sum())
-    whole = max(totals.sum(), 1.0)
-    share = totals / whole
+        class_totals = np.where(class_totals < 1, 1.0, class_totals)
+        return np.asarray(class_totals / class_totals.sum())
+    people_estimate = max(class_totals.sum(), 1.0)
+    class_shares = class_totals / people_estimate
     if postprocess == "bayes":
-        share = _expected_share(share, np.sqrt(statistics.variances) / whole)
-    share = np.maximum(norm_sub(share, 1.0), LEAST_PRIOR)
-    return np.asarray(share / share.sum())
+        class_shares = _compute_expected_shares(
+            class_shares, np.sqrt(statistics.variances) / people_estimate
+        )
+    class_shares = np.maximum(norm_sub(class_shares, 1.0), MIN_PRIOR)
+    return np.asarray(class_shares / class_shares.sum())
 
 
-def _expected_share(share: Floats, noise: Floats) -> Floats:
+def _compute_expected_shares(noisy_shares: Floats, share_std: Floats) -> Floats:
     """Posterior means of class shares of which all are equally likely beforehand.
 
     A share of K is then Beta(1, K - 1). Noise that leaves everything open gives equal shares, not
     a class that is said to be impossible.
     """
-    low, high = np.clip(share - 8 * noise, 0.0, 1.0), np.clip(share + 8 * noise, 0.0, 1.0)
-    low, high = np.minimum(low, 1 - noise.clip(TINY, 1)), np.maximum(high, noise.clip(TINY, 1))
-    grid = low + (high - low) * ((np.arange(GRID)[:, None] + 0.5) / GRID)
-    logs = (len(share) - 2) * np.log1p(-grid) - 0.5 * ((share - grid) / (noise + TINY)) ** 2
-    weight = np.exp(logs - logs.max(axis=0))
-    found = (weight * grid).sum(axis=0) / weight.sum(axis=0)
-    return np.asarray(found / found.sum())
+    grid_low, grid_high = (
+        np.clip(noisy_shares - 8 * share_std, 0.0, 1.0),
+        np.clip(noisy_shares + 8 * share_std, 0.0, 1.0),
+    )
+    grid_low, grid_high = (
+        np.minimum(grid_low, 1 - share_std.clip(TINY, 1)),
+        np.maximum(grid_high, share_std.clip(TINY, 1)),
+    )
+    share_grid = grid_low + (grid_high - grid_low) * (
+        (np.arange(SHARE_GRID_POINTS)[:, None] + 0.5) / SHARE_GRID_POINTS
+    )
+    log_density = (len(noisy_shares) - 2) * np.log1p(-share_grid) - 0.5 * (
+        (noisy_shares - share_grid) / (share_std + TINY)
+    ) ** 2
+    grid_weights = np.exp(log_density - log_density.max(axis=0))
+    expected_shares = (grid_weights * share_grid).sum(axis=0) / grid_weights.sum(axis=0)
+    return np.asarray(expected_shares / expected_shares.sum())
 
 
-def _cell_factors(
-    statistics: Statistics, postprocess: Postprocess, smoothing: float, share: Floats
+def _build_cell_factors(
+    statistics: Statistics, postprocess: Postprocess, smoothing: float, class_shares: Floats
 ) -> dict[str, Factor]:
-    skip = statistics.schema.missing == "skip"
-    used = {name: _kept(table, skip) for name, table in statistics.tables.items()}
+    skips_missing = statistics.schema.missing == "skip"
+    used_tables = {
+        name: _select_used_cells(table, skips_missing) for name, table in statistics.tables.items()
+    }
     if postprocess == "bayes":
-        everyone = max(float(np.sum(statistics.totals)), 1.0)
-        people = dict.fromkeys(statistics.tables, everyone)
-        bins = {n: t.cells.values for n, t in statistics.tables.items() if t.cells.edges}
-        numeric = {name: used[name] for name in bins}
-        others = {name: table for name, table in used.items() if name not in bins}
-        alone = {name: 1 - table.opposed for name, table in statistics.tables.items()}
-        found = shrunk(others, share, people, alone)
-        found |= smoothed(numeric, bins, share, people, alone)
-        probability = toned_down({name: found[name] for name in used}, share)
+        people = max(float(np.sum(statistics.totals)), 1.0)
+        people_by_feature = dict.fromkeys(statistics.tables, people)
+        bin_counts = {
+            table_name: bin_table.cells.value_count
+            for table_name, bin_table in statistics.tables.items()
+            if bin_table.cells.edges
+        }
+        bin_tables = {name: used_tables[name] for name in bin_counts}
+        category_tables = {
+            name: table for name, table in used_tables.items() if name not in bin_counts
+        }
+        own_noise_shares = {
+            name: 1 - table.cancelling_share for name, table in statistics.tables.items()
+        }
+        shrunk_probabilities = shrink_tables(
+            category_tables, class_shares, people_by_feature, own_noise_shares
+        )
+        shrunk_probabilities |= smooth_tables(
+            bin_tables, bin_counts, class_shares, people_by_feature, own_noise_shares
+        )
+        probabilities = temper_evidence(
+            {name: shrunk_probabilities[name] for name in used_tables}, class_shares
+        )
         if statistics.likeliest is not None:
-            probability = _beside(statistics.likeliest, share, probability)
+            probabilities = _mix_with_whole_sheet_fit(
+                statistics.likeliest, class_shares, probabilities
+            )
     else:
-        probability = {
-            name: _conditional(counts, statistics.totals, postprocess, smoothing)
-            for name, (counts, _) in used.items()
+        probabilities = {
+            name: _estimate_conditional(counts, statistics.totals, postprocess, smoothing)
+            for name, (counts, _) in used_tables.items()
         }
     factors: dict[str, Factor] = {}
     for name, table in statistics.tables.items():
         log_probability = np.zeros(table.counts.shape)
-        log_probability[:, : used[name][0].shape[1]] = np.log(probability[name])
+        log_probability[:, : used_tables[name][0].shape[1]] = np.log(probabilities[name])
         factors[name] = CellFactor(table.cells, log_probability)
     return factors
 
 
-def _beside(whole: Likeliest, share: Floats, tables: Mapping[str, Floats]) -> dict[str, Floats]:
+def _mix_with_whole_sheet_fit(
+    sheet_fit: WholeSheetFit, class_shares: Floats, tables: Mapping[str, Floats]
+) -> dict[str, Floats]:
     """P(cell | class) between the tables' own and the likeliest: people are mixed, not odds."""
-    found = {}
-    for name, own in tables.items():
-        likely = whole.tables[name][:, : own.shape[1]]
-        likely = whole.shares[:, None] * likely / likely.sum(axis=1, keepdims=True)
-        both = _between(share[:, None] * own, likely, whole.weight)
-        found[name] = both / both.sum(axis=1, keepdims=True)
-    return found
+    mixed_tables = {}
+    for name, table_probability in tables.items():
+        sheet_joint = sheet_fit.tables[name][:, : table_probability.shape[1]]
+        sheet_joint = (
+            sheet_fit.shares[:, None] * sheet_joint / sheet_joint.sum(axis=1, keepdims=True)
+        )
+        mixed_joint = _interpolate_shares(
+            class_shares[:, None] * table_probability, sheet_joint, sheet_fit.weight
+        )
+        mixed_tables[name] = mixed_joint / mixed_joint.sum(axis=1, keepdims=True)
+    return mixed_tables
 
 
-def _between(own: Floats, likely: Floats, weight: float) -> Floats:
-    return np.asarray((1 - weight) * own + weight * likely)
+def _interpolate_shares(table_shares: Floats, sheet_shares: Floats, weight: float) -> Floats:
+    return np.asarray((1 - weight) * table_shares + weight * sheet_shares)
 
 
-def _kept(table: Table, skip: bool) -> tuple[Floats, Floats]:
+def _select_used_cells(table: Table, skips_missing: bool) -> tuple[Floats, Floats]:
     """Counts, and variances for comparing classes, of the cells that the model looks at."""
-    end = table.cells.missing if skip and table.cells.missing is not None else table.cells.size
-    return np.asarray(table.counts[:, :end], float), np.asarray(table.between[:, :end], float)
+    used_cell_count = (
+        table.cells.missing_index
+        if skips_missing and table.cells.missing_index is not None
+        else table.cells.size
+    )
+    return np.asarray(table.counts[:, :used_cell_count], float), np.asarray(
+        table.between_class_variances[:, :used_cell_count], float
+    )
 
 
-def _conditional(
+def _estimate_conditional(
     counts: Floats, totals: NDArray[Any], postprocess: Postprocess, smoothing: float
 ) -> Floats:
     """P(cell | class), of shape (classes, cells)."""
@@ -262,9 +330,14 @@ def _conditional(
         counts = np.where(counts < 1, 1.0, counts)
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
     if postprocess in ("norm-sub", "norm-cut"):
-        project = norm_sub if postprocess == "norm-sub" else norm_cut
+        project_counts = norm_sub if postprocess == "norm-sub" else norm_cut
         # where values are missing, the cells add up to less than the class total
-        whole = np.minimum(np.maximum(counts.sum(axis=1), 0.0), np.maximum(totals, 0.0))
-        counts = np.array([project(row, total) for row, total in zip(counts, whole, strict=True)])
-    smoothed = np.maximum(counts, 0.0) + max(smoothing, LEAST_SMOOTHING)
-    return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
+        row_totals = np.minimum(np.maximum(counts.sum(axis=1), 0.0), np.maximum(totals, 0.0))
+        counts = np.array(
+            [
+                project_counts(class_counts, row_total)
+                for class_counts, row_total in zip(counts, row_totals, strict=True)
+            ]
+        )
+    smoothed_counts = np.maximum(counts, 0.0) + max(smoothing, MIN_SMOOTHING)
+    return np.asarray(smoothed_counts / smoothed_counts.sum(axis=1, keepdims=True))

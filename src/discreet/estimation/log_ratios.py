@@ -17,26 +17,34 @@ from typing import get_args
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.estimation.corrections import Additive
-from discreet.estimation.shrunk_ratios import Noisy, bayes, margin, normal, simple, tree
+from discreet.estimation.corrections import AdditiveModel
+from discreet.estimation.shrunk_ratios import (
+    NoisyCounts,
+    estimate_bayes_ratios,
+    estimate_margin,
+    estimate_normal_ratios,
+    estimate_simple_ratios,
+    estimate_tree_shares,
+)
 from discreet.model import CellFactor, PairFactor
 from discreet.schema import Numeric
-from discreet.scoring import RatiosOfBins, RatiosOfCategories, Scoring
+from discreet.scoring import BinRatios, CategoryRatios, Scoring
 from discreet.statistics import Statistics, Table
 
-__all__ = ["LogRatios", "class_shares"]
+__all__ = ["LogRatios", "estimate_class_shares"]
 
-TOPS = (1, 2, 4, 8, 16, 32)
+FEATURE_SET_SIZES = (1, 2, 4, 8, 16, 32)
 """Sizes of the sets of best features that are candidates besides all features."""
 
-EVENNESS = np.array([1.0, 4.0, 16.0, 64.0])
+GAMMA_SHAPES = np.array([1.0, 4.0, 16.0, 64.0])
 """Shapes of the Gamma law of class totals: with one of them, shares are Dirichlet beforehand."""
-MEANS = (1e-2, 1.0, 16)
+MEAN_TOTAL_GRID = (1e-2, 1.0, 16)
 """Means of a class total, as parts of the largest that the noise allows: from, to, how many."""
-GRID = 128
-WIDTH = 8.0
+TOTAL_GRID_POINTS = 128
+"""Points of the grid of class totals: docs/maths.md, "Class shares of log-ratios"."""
+GRID_HALF_WIDTH = 8.0
 """Standard deviations of the noise that are looked at on either side."""
-FEWEST = 100
+FLOOR_PEOPLE_PER_CLASS = 100
 """Floor of a class share: 1 / max(people, this times classes)."""
 
 
@@ -52,90 +60,111 @@ class LogRatios:
     ----------
     prior : array of shape (classes,)
         Class shares.
-    order : list of str
+    ranked_features : list of str
         The features, those that say most about the class first.
     """
 
     def __init__(self, statistics: Statistics) -> None:
         self.statistics = statistics
-        self.prior = class_shares(statistics.totals, statistics.variances)
-        category = statistics.schema.missing == "category"
-        numeric, categorical, self._absent = {}, {}, {}
+        self.prior = estimate_class_shares(statistics.totals, statistics.variances)
+        counts_missing = statistics.schema.missing == "category"
+        bin_tables, category_tables, self._absence_ratios = {}, {}, {}
         for name, table in statistics.tables.items():
-            end = table.cells.size if table.cells.missing is None else table.cells.missing
-            deviation = math.sqrt(table.variances.max())
+            cell_count = (
+                table.cells.size if table.cells.missing_index is None else table.cells.missing_index
+            )
+            noise_std = math.sqrt(table.variances.max())
             if isinstance(table.cells.feature, Numeric):
-                edges = np.asarray(table.cells.edges)
-                numeric[name] = Noisy(table.counts[:, :end], deviation, edges)
-                if end < table.cells.size and category:
-                    self._absent[name] = _absence(table, deviation)
+                bin_edges = np.asarray(table.cells.edges)
+                bin_tables[name] = NoisyCounts(table.counts[:, :cell_count], noise_std, bin_edges)
+                if cell_count < table.cells.size and counts_missing:
+                    self._absence_ratios[name] = _estimate_absence_ratios(table, noise_std)
             else:
-                end = table.cells.size if category else end
-                categorical[name] = Noisy(table.counts[:, :end], deviation)
-        self._margins = {n: margin(one) for n, one in (numeric | categorical).items()}
-        self._of_bins = _bins(numeric, self.prior)
-        learnt = bayes(categorical, self.prior)
-        average = {n: (simple(one) + learnt[n]) / 2 for n, one in categorical.items()}
-        self._of_categories = {"average": average, "learnt": learnt}
-        # by mutual information of class and feature, as far as the shrunk ratios show it
-        told = {
-            name: -float((self.prior[:, None] * np.exp(ratio) * self._margins[name] * ratio).sum())
-            for name, ratio in (self._of_bins["average"] | average).items()
+                cell_count = table.cells.size if counts_missing else cell_count
+                category_tables[name] = NoisyCounts(table.counts[:, :cell_count], noise_std)
+        self._margins = {
+            table_name: estimate_margin(noisy_table)
+            for table_name, noisy_table in (bin_tables | category_tables).items()
         }
-        self.order = sorted(told, key=told.__getitem__)
+        self._bin_ratios = _estimate_bin_ratios(bin_tables, self.prior)
+        bayes_ratios = estimate_bayes_ratios(category_tables, self.prior)
+        average_ratios = {
+            table_name: (estimate_simple_ratios(noisy_table) + bayes_ratios[table_name]) / 2
+            for table_name, noisy_table in category_tables.items()
+        }
+        self._category_ratios = {"average": average_ratios, "learnt": bayes_ratios}
+        # by mutual information of class and feature, as far as the shrunk ratios show it
+        negative_information = {
+            name: -float(
+                (self.prior[:, None] * np.exp(log_ratio) * self._margins[name] * log_ratio).sum()
+            )
+            for name, log_ratio in (self._bin_ratios["average"] | average_ratios).items()
+        }
+        self.ranked_features = sorted(negative_information, key=negative_information.__getitem__)
 
-    def candidates(self) -> dict[Scoring, Additive]:
+    def build_candidates(self) -> dict[Scoring, AdditiveModel]:
         """The default, its variants with all features, and the best few features alone."""
-        default = self.statistics.scoring
-        bins = get_args(RatiosOfBins)[: 2 if self._of_bins["average"] else 1]
-        kinds = get_args(RatiosOfCategories)[: 2 if self._of_categories["average"] else 1]
-        found = [
-            replace(default, bins=way, categories=kind, beta=beta)
-            for way, kind, beta in product(bins, kinds, (1.0, 0.5))
+        default_scoring = self.statistics.scoring
+        bin_choices = get_args(BinRatios)[: 2 if self._bin_ratios["average"] else 1]
+        category_choices = get_args(CategoryRatios)[: 2 if self._category_ratios["average"] else 1]
+        candidate_scorings = [
+            replace(default_scoring, bins=bin_choice, categories=category_choice, beta=beta)
+            for bin_choice, category_choice, beta in product(
+                bin_choices, category_choices, (1.0, 0.5)
+            )
         ]
-        for size in TOPS:
-            if size < len(self.order):
-                found.append(replace(default, features=tuple(self.order[:size])))
-        return {scoring: self.model(scoring) for scoring in found}
+        for set_size in FEATURE_SET_SIZES:
+            if set_size < len(self.ranked_features):
+                candidate_scorings.append(
+                    replace(default_scoring, features=tuple(self.ranked_features[:set_size]))
+                )
+        return {scoring: self.build_model(scoring) for scoring in candidate_scorings}
 
-    def model(self, scoring: Scoring) -> Additive:
+    def build_model(self, scoring: Scoring) -> AdditiveModel:
         """Prior and beta log r of the features that a scoring uses, before any correction."""
-        every = self._of_bins[scoring.bins] | self._of_categories[scoring.categories]
-        found, ordered = {}, {}
-        for name in every if scoring.features is None else scoring.features:
-            if name not in every:  # it comes as moments
+        all_ratios = self._bin_ratios[scoring.bins] | self._category_ratios[scoring.categories]
+        score_tables, ordered_cells = {}, {}
+        for name in all_ratios if scoring.features is None else scoring.features:
+            if name not in all_ratios:  # it comes as moments
                 continue
-            ratio, cells = every[name], self.statistics.tables[name].cells
-            whole = np.zeros((len(self.prior), cells.size))
-            whole[:, : ratio.shape[1]] = ratio
-            if name in self._absent:
-                present, missing = self._absent[name]
-                whole[:, :-1] += present
-                whole[:, -1:] = missing
-            found[name] = scoring.beta * whole
-            ordered[name] = cells.values if cells.edges else 0
-        return Additive(self.prior, found, ordered)
+            log_ratio, cells = all_ratios[name], self.statistics.tables[name].cells
+            padded_ratio = np.zeros((len(self.prior), cells.size))
+            padded_ratio[:, : log_ratio.shape[1]] = log_ratio
+            if name in self._absence_ratios:
+                present_ratio, missing_ratio = self._absence_ratios[name]
+                padded_ratio[:, :-1] += present_ratio
+                padded_ratio[:, -1:] = missing_ratio
+            score_tables[name] = scoring.beta * padded_ratio
+            ordered_cells[name] = cells.value_count if cells.edges else 0
+        return AdditiveModel(self.prior, score_tables, ordered_cells)
 
-    def factors(self, scoring: Scoring) -> tuple[dict[str, CellFactor], list[PairFactor]]:
+    def build_factors(self, scoring: Scoring) -> tuple[dict[str, CellFactor], list[PairFactor]]:
         """Factors beta log r + log P(cell): log P(cell | class) where nothing was corrected."""
-        found, whole = {}, self.model(scoring)
-        for one in self.statistics.corrections[: scoring.corrections]:
-            whole, _ = whole.corrected(one)
-        for name, evidence in whole.tables.items():
-            share = np.ones(evidence.shape[1])
-            share[: len(self._margins[name])] = self._margins[name]
-            score = evidence + np.log(share)
+        cell_factors, corrected_model = {}, self.build_model(scoring)
+        for correction in self.statistics.corrections[: scoring.corrections]:
+            corrected_model, _ = corrected_model.apply_correction(correction)
+        for name, score_table in corrected_model.tables.items():
+            cell_shares = np.ones(score_table.shape[1])
+            cell_shares[: len(self._margins[name])] = self._margins[name]
+            log_scores = score_table + np.log(cell_shares)
             cells = self.statistics.tables[name].cells
-            found[name] = CellFactor(cells, score - max(0.0, float(score.max())))
-        tables = self.statistics.tables
-        pairs = [
-            PairFactor((tables[a].cells, tables[b].cells), (one, two), table)
-            for ((a, one), (b, two)), table in whole.pairs.items()
+            cell_factors[name] = CellFactor(cells, log_scores - max(0.0, float(log_scores.max())))
+        noisy_tables = self.statistics.tables
+        pair_factors = [
+            PairFactor(
+                (noisy_tables[first_name].cells, noisy_tables[second_name].cells),
+                (first_groups, second_groups),
+                pair_scores,
+            )
+            for (
+                (first_name, first_groups),
+                (second_name, second_groups),
+            ), pair_scores in corrected_model.pairs.items()
         ]
-        return found, pairs
+        return cell_factors, pair_factors
 
 
-def class_shares(totals: Floats, variances: Floats) -> Floats:
+def estimate_class_shares(totals: Floats, variances: Floats) -> Floats:
     """Posterior means of the class shares, when totals carry normal noise of known variance.
 
     Beforehand the totals are independent Gamma variables of one common law: its mean (the number
@@ -155,59 +184,79 @@ def class_shares(totals: Floats, variances: Floats) -> Floats:
 
     Examples
     --------
-    >>> class_shares(np.array([60.0, 30.0, 10.0]), np.zeros(3)).round(3).tolist()
+    >>> estimate_class_shares(np.array([60.0, 30.0, 10.0]), np.zeros(3)).round(3).tolist()
     [0.6, 0.3, 0.1]
-    >>> class_shares(np.array([60.0, 30.0, 10.0]), np.full(3, 900.0)).round(2).tolist()
+    >>> estimate_class_shares(np.array([60.0, 30.0, 10.0]), np.full(3, 900.0)).round(2).tolist()
     [0.38, 0.32, 0.3]
     """
     from scipy.special import gammaln  # late: a command that does not estimate need not load it
 
     totals = np.asarray(totals, dtype=float)
-    noise = np.maximum(np.sqrt(variances), 1e-9 * max(float(np.abs(totals).max()), 1.0))
-    low = np.maximum(totals - WIDTH * noise, 0.0)
-    high = np.maximum(totals + WIDTH * noise, WIDTH * noise)
-    grid = low + (high - low) * ((np.arange(GRID)[:, None] + 0.5) / GRID)
+    total_std = np.maximum(np.sqrt(variances), 1e-9 * max(float(np.abs(totals).max()), 1.0))
+    grid_low = np.maximum(totals - GRID_HALF_WIDTH * total_std, 0.0)
+    grid_high = np.maximum(totals + GRID_HALF_WIDTH * total_std, GRID_HALF_WIDTH * total_std)
+    total_grid = grid_low + (grid_high - grid_low) * (
+        (np.arange(TOTAL_GRID_POINTS)[:, None] + 0.5) / TOTAL_GRID_POINTS
+    )
     # every mean total that the noise does not exclude, and every evenness
-    means = max(float(high.max()), 1.0) * np.geomspace(*MEANS)
-    shape, mean = (one.reshape(-1, 1, 1) for one in np.meshgrid(EVENNESS, means))
-    logs = (shape - 1) * np.log(grid) - shape * grid / mean + shape * np.log(shape / mean)
-    logs = logs - gammaln(shape) - 0.5 * ((grid - totals) / noise) ** 2
-    top = logs.max(axis=1, keepdims=True)
-    weight = np.exp(logs - top)
-    mass = weight.sum(axis=1)
+    mean_totals = max(float(grid_high.max()), 1.0) * np.geomspace(*MEAN_TOTAL_GRID)
+    gamma_shape, mean_total = (
+        mesh.reshape(-1, 1, 1) for mesh in np.meshgrid(GAMMA_SHAPES, mean_totals)
+    )
+    log_density = (
+        (gamma_shape - 1) * np.log(total_grid)
+        - gamma_shape * total_grid / mean_total
+        + gamma_shape * np.log(gamma_shape / mean_total)
+    )
+    log_density = (
+        log_density - gammaln(gamma_shape) - 0.5 * ((total_grid - totals) / total_std) ** 2
+    )
+    max_log_density = log_density.max(axis=1, keepdims=True)
+    grid_weights = np.exp(log_density - max_log_density)
+    grid_mass = grid_weights.sum(axis=1)
     # the grids differ between classes, but are the same for every law
-    evidence = (np.log(mass) + top[:, 0]).sum(axis=1)
-    chance = np.exp(evidence - evidence.max())
-    found = (weight * grid).sum(axis=1) / mass
-    shares = found / found.sum(axis=1, keepdims=True)
-    least = 1 / max(float(totals.sum()), FEWEST * len(totals))
-    share = np.maximum(chance @ shares / chance.sum(), least)
-    return np.asarray(share / share.sum())
+    log_evidence = (np.log(grid_mass) + max_log_density[:, 0]).sum(axis=1)
+    law_weights = np.exp(log_evidence - log_evidence.max())
+    expected_totals = (grid_weights * total_grid).sum(axis=1) / grid_mass
+    shares_by_law = expected_totals / expected_totals.sum(axis=1, keepdims=True)
+    min_share = 1 / max(float(totals.sum()), FLOOR_PEOPLE_PER_CLASS * len(totals))
+    mean_shares = np.maximum(law_weights @ shares_by_law / law_weights.sum(), min_share)
+    return np.asarray(mean_shares / mean_shares.sum())
 
 
-def _bins(numeric: Mapping[str, Noisy], prior: Floats) -> dict[str, dict[str, Floats]]:
+def _estimate_bin_ratios(
+    numeric: Mapping[str, NoisyCounts], prior: Floats
+) -> dict[str, dict[str, Floats]]:
     """Ratios of numeric features: the mean of three estimates, and that with a normal density."""
-    learnt = bayes(numeric, prior)
-    groups: dict[int, list[str]] = {}
-    for name, one in numeric.items():  # features with equally many bins are done together
-        groups.setdefault(one.counts.shape[1], []).append(name)
-    average, fitted = {}, {}
-    for names in groups.values():
-        counts = np.array([numeric[name].counts for name in names])
-        trees = tree(counts, np.array([numeric[name].deviation for name in names]))
-        for name, by_class, pooled in zip(names, *trees, strict=True):
-            steps = np.log(by_class / pooled)
-            average[name] = (simple(numeric[name]) + steps + learnt[name]) / 3
-            dense = (steps + normal(by_class, pooled, numeric[name])) / 2
-            fitted[name] = (average[name] + dense) / 2
+    bayes_ratios = estimate_bayes_ratios(numeric, prior)
+    names_by_width: dict[int, list[str]] = {}
+    for name, noisy_table in numeric.items():  # features with equally many bins are done together
+        names_by_width.setdefault(noisy_table.counts.shape[1], []).append(name)
+    average_ratios, fitted_ratios = {}, {}
+    for names in names_by_width.values():
+        stacked_counts = np.array([numeric[name].counts for name in names])
+        tree_shares = estimate_tree_shares(
+            stacked_counts, np.array([numeric[name].noise_std for name in names])
+        )
+        for name, class_bin_shares, pooled_shares in zip(names, *tree_shares, strict=True):
+            tree_ratio = np.log(class_bin_shares / pooled_shares)
+            average_ratios[name] = (
+                estimate_simple_ratios(numeric[name]) + tree_ratio + bayes_ratios[name]
+            ) / 3
+            density_ratio = (
+                tree_ratio + estimate_normal_ratios(class_bin_shares, pooled_shares, numeric[name])
+            ) / 2
+            fitted_ratios[name] = (average_ratios[name] + density_ratio) / 2
     return {
-        "average": {name: average[name] for name in numeric},
-        "fitted": {name: fitted[name] for name in numeric},
+        "average": {name: average_ratios[name] for name in numeric},
+        "fitted": {name: fitted_ratios[name] for name in numeric},
     }
 
 
-def _absence(table: Table, deviation: float) -> tuple[Floats, Floats]:
+def _estimate_absence_ratios(table: Table, noise_std: float) -> tuple[Floats, Floats]:
     """Log-ratios of a numeric value's being present and missing, each of shape (classes, 1)."""
-    pair = np.stack([table.counts[:, :-1].sum(axis=1), table.counts[:, -1]], axis=1)
-    ratio = simple(Noisy(pair, deviation * math.sqrt(table.cells.size - 1)))
-    return ratio[:, :1], ratio[:, 1:]
+    presence_counts = np.stack([table.counts[:, :-1].sum(axis=1), table.counts[:, -1]], axis=1)
+    presence_ratio = estimate_simple_ratios(
+        NoisyCounts(presence_counts, noise_std * math.sqrt(table.cells.size - 1))
+    )
+    return presence_ratio[:, :1], presence_ratio[:, 1:]

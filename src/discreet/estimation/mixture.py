@@ -11,10 +11,10 @@ import numpy as np
 
 from discreet.arrays import Floats
 
-__all__ = ["mixed", "mixture"]
+__all__ = ["fit_mixture", "pool_log_linearly"]
 
 
-def mixture(
+def fit_mixture(
     log_evidence: Floats, start: Floats, *, prior_weight: float, steps: int
 ) -> tuple[Floats, Floats]:
     """Weights of the grid points, by EM with a Dirichlet prior around the starting weights.
@@ -40,38 +40,41 @@ def mixture(
     Examples
     --------
     >>> evidence = np.log([[0.9, 0.1], [0.8, 0.2], [0.9, 0.1]])
-    >>> weights, chances = mixture(evidence, np.array([0.5, 0.5]), prior_weight=1.0, steps=50)
+    >>> start = np.array([0.5, 0.5])
+    >>> weights, chances = fit_mixture(evidence, start, prior_weight=1.0, steps=50)
     >>> weights.round(2), chances[1].round(2)
     (array([0.86, 0.14]), array([0.96, 0.04]))
     """
     weights, chances = start, np.empty((0, len(start)))
     for step in range(steps + 1 if len(log_evidence) else 0):
         if step:
-            counts = chances.sum(axis=0) + prior_weight * start
-            weights = counts / counts.sum()
-        logs = log_evidence + np.log(weights)
-        odds = np.exp(logs - logs.max(axis=1, keepdims=True))
+            expected_counts = chances.sum(axis=0) + prior_weight * start
+            weights = expected_counts / expected_counts.sum()
+        log_joint = log_evidence + np.log(weights)
+        odds = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
         chances = odds / odds.sum(axis=1, keepdims=True)
     return weights, chances
 
 
-def mixed(shrunken: Floats, counts: Floats, plain: float) -> Floats:
+def pool_log_linearly(shrunk_estimate: Floats, counts: Floats, count_weight: float) -> Floats:
     """P(cell | class), log-linear between a shrunken estimate and the plain counts.
 
     Parameters
     ----------
-    shrunken : array of shape (classes, cells)
+    shrunk_estimate : array of shape (classes, cells)
         Positive; need not add up to one.
     counts : array of shape (classes, cells)
         Noisy; those below one count as one, as published.
-    plain : float
+    count_weight : float
         The weight of the counts.
 
     Examples
     --------
-    >>> mixed(np.array([[0.5, 0.5]]), np.array([[-3.0, 9.0]]), 0.5).round(2)
+    >>> pool_log_linearly(np.array([[0.5, 0.5]]), np.array([[-3.0, 9.0]]), 0.5).round(2)
     array([[0.25, 0.75]])
     """
-    both = (1 - plain) * np.log(shrunken) + plain * np.log(np.maximum(counts, 1.0))
-    found = np.exp(both - both.max(axis=1, keepdims=True))
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    log_pool = (1 - count_weight) * np.log(shrunk_estimate) + count_weight * np.log(
+        np.maximum(counts, 1.0)
+    )
+    pooled_odds = np.exp(log_pool - log_pool.max(axis=1, keepdims=True))
+    return np.asarray(pooled_odds / pooled_odds.sum(axis=1, keepdims=True))

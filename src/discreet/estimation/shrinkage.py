@@ -17,34 +17,40 @@ from collections.abc import Mapping
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.estimation.mixture import mixed, mixture
+from discreet.estimation.mixture import fit_mixture, pool_log_linearly
 
-__all__ = ["shrunk", "soft", "toned_down"]
+__all__ = ["shrink_tables", "soft_positive_part", "temper_evidence"]
 
 
-STRENGTHS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
+CATEGORY_STRENGTHS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
+"""Grid of the strength t of a feature's departures from independence: docs/maths.md."""
 EM_STEPS = 30
-PRIOR_WEIGHT = 12.0
-STRONG, FROM = 2, 0.4
-"""The two largest strengths are strong; beyond this share of strong features counts weigh in."""
-OVERLAP, LEAST_TONE = 0.5, 0.7
-"""Share of the class's entropy that features may claim together before they are toned down, and
-the factor by which they are at most."""
-PSEUDO = 1.0
+"""EM steps that learn the weights of the grid."""
+PRIOR_FEATURES = 12.0
+"""Features that the prior of the grid's weights is worth."""
+STRONG_STRENGTH_COUNT = 2
+"""Number of strengths, the largest ones, that count as strong."""
+MIN_STRONG_SHARE = 0.4
+"""Beyond this share of strong features, plain counts weigh in."""
+FREE_ENTROPY_SHARE = 0.5
+"""Share of the class's entropy that features may claim together before they are toned down."""
+MIN_EVIDENCE_WEIGHT = 0.7
+"""Smallest factor by which log-odds are toned down."""
+PSEUDO_PEOPLE = 1.0
 """People who are added to every cell of every class: few people say little about rare cells."""
 TINY = 1e-12
 
 
-def soft(x: Floats, s: Floats, kappa: Floats | float) -> Floats:
+def soft_positive_part(x: Floats, s: Floats, kappa: Floats | float) -> Floats:
     """Soft positivity: x far above the noise s, small and positive far below zero."""
     return np.asarray((x + np.sqrt(x * x + 4 * kappa * s * s)) / 2)
 
 
-def shrunk(
+def shrink_tables(
     tables: Mapping[str, tuple[Floats, Floats]],
     prior: Floats,
-    people: Mapping[str, float],
-    alone: Mapping[str, float],
+    people_by_feature: Mapping[str, float],
+    own_noise_shares: Mapping[str, float],
 ) -> dict[str, Floats]:
     """P(cell | class) of every feature, shrunk as its noise deserves.
 
@@ -54,32 +60,47 @@ def shrunk(
         Each of shape (classes, cells).
     prior : array of shape (classes,)
         Valid class probabilities.
-    people : mapping of name to float
+    people_by_feature : mapping of name to float
         How many people each table was estimated from; sampling noise is judged by it.
-    alone : mapping of name to float
+    own_noise_shares : mapping of name to float
         Which part of the noise of each table is every class's own; plain counts count as far.
     """
-    parts = {n: Interaction(*table, prior, people[n]) for n, table in tables.items()}
-    open_ones = {name: part.log_evidence() for name, part in parts.items() if part.cells > 1}
-    _, chances = mixture(
-        np.array(list(open_ones.values())),
-        np.full(len(STRENGTHS), 1 / len(STRENGTHS)),
-        prior_weight=PRIOR_WEIGHT,
+    interactions = {
+        table_name: Interaction(*table, prior, people_by_feature[table_name])
+        for table_name, table in tables.items()
+    }
+    log_evidence = {
+        name: interaction.compute_log_evidence()
+        for name, interaction in interactions.items()
+        if interaction.cell_count > 1
+    }
+    _, strength_weights = fit_mixture(
+        np.array(list(log_evidence.values())),
+        np.full(len(CATEGORY_STRENGTHS), 1 / len(CATEGORY_STRENGTHS)),
+        prior_weight=PRIOR_FEATURES,
         steps=EM_STEPS,
     )
-    plain = 0.0  # the part of the plain counts
-    if len(chances):
-        strong = chances[:, -STRONG:].sum(axis=1).mean()
-        plain = float(np.sqrt(max(strong - FROM, 0.0) / (1 - FROM)))
-    found = {name: np.ones((len(prior), 1)) for name in parts}  # of one cell there is no doubt
-    for name, chance in zip(open_ones, chances, strict=True):
-        of_class = people[name] * np.maximum(prior, TINY)[:, None]
-        shrunken = of_class * parts[name].posterior(chance) + PSEUDO
-        found[name] = mixed(shrunken, tables[name][0], plain * alone[name])
-    return found
+    count_weight = 0.0  # the part of the plain counts
+    if len(strength_weights):
+        strong_share = strength_weights[:, -STRONG_STRENGTH_COUNT:].sum(axis=1).mean()
+        count_weight = float(
+            np.sqrt(max(strong_share - MIN_STRONG_SHARE, 0.0) / (1 - MIN_STRONG_SHARE))
+        )
+    conditional = {
+        name: np.ones((len(prior), 1)) for name in interactions
+    }  # of one cell there is no doubt
+    for name, feature_weights in zip(log_evidence, strength_weights, strict=True):
+        class_people = people_by_feature[name] * np.maximum(prior, TINY)[:, None]
+        shrunk_counts = (
+            class_people * interactions[name].compute_posterior(feature_weights) + PSEUDO_PEOPLE
+        )
+        conditional[name] = pool_log_linearly(
+            shrunk_counts, tables[name][0], count_weight * own_noise_shares[name]
+        )
+    return conditional
 
 
-def toned_down(conditional: Mapping[str, Floats], prior: Floats) -> dict[str, Floats]:
+def temper_evidence(conditional: Mapping[str, Floats], prior: Floats) -> dict[str, Floats]:
     """Temper the log-odds where features together claim more information than the class has.
 
     Features cannot together tell more about the class than its entropy H. Where they claim more
@@ -94,18 +115,22 @@ def toned_down(conditional: Mapping[str, Floats], prior: Floats) -> dict[str, Fl
     prior : array of shape (classes,)
     """
     p = np.maximum(prior, TINY)
-    margins = {name: p @ one for name, one in conditional.items()}
-    claims = [
-        float((p[:, None] * one * np.log(one / margins[name])).sum())
-        for name, one in conditional.items()
+    cell_margins = {name: p @ cell_probability for name, cell_probability in conditional.items()}
+    feature_information = [
+        float((p[:, None] * cell_probability * np.log(cell_probability / cell_margins[name])).sum())
+        for name, cell_probability in conditional.items()
     ]
-    entropy = -float((p * np.log(p)).sum())
-    allowed, claimed = max([OVERLAP * entropy, *claims]), sum(claims)
-    if claimed <= allowed:
+    class_entropy = -float((p * np.log(p)).sum())
+    allowed_information, claimed_information = (
+        max([FREE_ENTROPY_SHARE * class_entropy, *feature_information]),
+        sum(feature_information),
+    )
+    if claimed_information <= allowed_information:
         return dict(conditional)
-    b = max(np.sqrt(allowed / claimed), LEAST_TONE)
+    b = max(np.sqrt(allowed_information / claimed_information), MIN_EVIDENCE_WEIGHT)
     return {
-        name: margins[name] * np.power(one / margins[name], b) for name, one in conditional.items()
+        name: cell_margins[name] * np.power(cell_probability / cell_margins[name], b)
+        for name, cell_probability in conditional.items()
     }
 
 
@@ -113,58 +138,70 @@ class Interaction:
     """One feature: its margin, and what is left of the table when margin and prior are removed."""
 
     def __init__(self, counts: Floats, variances: Floats, prior: Floats, people: float) -> None:
-        self.cells = counts.shape[1]
-        whole = counts.sum()
-        if whole < 1:
-            whole = people
-        joint, noise = counts / whole, variances / whole**2
+        self.cell_count = counts.shape[1]
+        table_total = counts.sum()
+        if table_total < 1:
+            table_total = people
+        joint_shares, noise_variance = counts / table_total, variances / table_total**2
         p = np.maximum(prior, TINY)[:, None]
-        observed = joint.sum(axis=0)
-        self.margin = _margin(observed, noise.sum(axis=0))
-        self.expected = p * self.margin
-        spread = noise + self.expected * (1 - self.expected) / people + TINY**2
+        observed_margin = joint_shares.sum(axis=0)
+        self.margin = _shrink_margin(observed_margin, noise_variance.sum(axis=0))
+        self.expected_joint = p * self.margin
+        joint_variance = (
+            noise_variance + self.expected_joint * (1 - self.expected_joint) / people + TINY**2
+        )
         # J - p Y with the observed margin Y: the margin's own error drops out. Its variance is
         # that of J_c - p_c (J_1 + … + J_K): S_c (1 - 2 p_c) + p_c^2 (S_1 + … + S_K)
-        left = joint - p * observed
-        variance = spread * (1 - 2 * p) + p**2 * spread.sum(axis=0)
+        raw_residual = joint_shares - p * observed_margin
+        residual_variance = joint_variance * (1 - 2 * p) + p**2 * joint_variance.sum(axis=0)
         # a class's row sums to zero: what is left of its sum is noise, shared out by variance
-        share = variance / variance.sum(axis=1, keepdims=True)
-        self.left = left - share * left.sum(axis=1, keepdims=True)
-        self.variance = np.maximum(variance * (1 - share), TINY**2)
+        variance_shares = residual_variance / residual_variance.sum(axis=1, keepdims=True)
+        self.residual = raw_residual - variance_shares * raw_residual.sum(axis=1, keepdims=True)
+        self.variance = np.maximum(residual_variance * (1 - variance_shares), TINY**2)
         # the size of an interaction of strength one: I_c = p_c M (u_c - p_1 u_1 - … - p_K u_K) for
         # departures u of equal size, alike for both classes when there are two
-        own = p**2 * ((1 - p) ** 2 + (p**2).sum() - p**2)
-        self.scale = np.maximum(self.margin * (1 - self.margin) * own, TINY**2)
+        strength_scale = p**2 * ((1 - p) ** 2 + (p**2).sum() - p**2)
+        self.unit_variance = np.maximum(self.margin * (1 - self.margin) * strength_scale, TINY**2)
 
-    def log_evidence(self) -> Floats:
+    def compute_log_evidence(self) -> Floats:
         """Log-likelihood of the table under each strength.
 
         The cells of an interaction are not independent: K d of them have (K - 1)(d - 1) degrees of
         freedom, and the evidence is counted accordingly.
         """
-        total = STRENGTHS[:, None, None] ** 2 * self.scale + self.variance
-        cells = -0.5 * (np.log(total) + self.left**2 / total)
-        classes = len(self.left)
-        freedom = (classes - 1) * (self.cells - 1) / (classes * self.cells)
-        return np.asarray(cells.sum(axis=(1, 2)) * freedom)
+        total_variance = CATEGORY_STRENGTHS[:, None, None] ** 2 * self.unit_variance + self.variance
+        cell_log_density = -0.5 * (np.log(total_variance) + self.residual**2 / total_variance)
+        class_count = len(self.residual)
+        free_share = (class_count - 1) * (self.cell_count - 1) / (class_count * self.cell_count)
+        return np.asarray(cell_log_density.sum(axis=(1, 2)) * free_share)
 
-    def posterior(self, chance: Floats) -> Floats:
+    def compute_posterior(self, strength_weights: Floats) -> Floats:
         """P(cell | class), averaged over the strengths by how plausible each is."""
-        prior = STRENGTHS[:, None, None] ** 2 * self.scale
-        keep = np.tensordot(chance, prior / (prior + self.variance), axes=1)
-        ratio = keep * self.left / self.expected
-        s = np.sqrt(keep * self.variance) / self.expected
-        conditional = self.margin * soft(1 + ratio, s, np.minimum(1.0, s * s) / 4)
+        prior_variance = CATEGORY_STRENGTHS[:, None, None] ** 2 * self.unit_variance
+        signal_share = np.tensordot(
+            strength_weights, prior_variance / (prior_variance + self.variance), axes=1
+        )
+        relative_residual = signal_share * self.residual / self.expected_joint
+        s = np.sqrt(signal_share * self.variance) / self.expected_joint
+        conditional = self.margin * soft_positive_part(
+            1 + relative_residual, s, np.minimum(1.0, s * s) / 4
+        )
         conditional = np.maximum(conditional, TINY)
         return np.asarray(conditional / conditional.sum(axis=1, keepdims=True))
 
 
-def _margin(observed: Floats, noise: Floats) -> Floats:
+def _shrink_margin(observed_margin: Floats, noise_variance: Floats) -> Floats:
     """Row sums shrunk to uniform (James and Stein, with the known noise), made positive."""
-    cells = len(observed)
-    uniform = 1 / cells
-    away = observed - uniform
-    keep = max(0.0, 1 - noise.sum() / max(float(away @ away), TINY)) if cells > 1 else 0.0
-    margin = soft(uniform + keep * away, np.sqrt(keep * noise), 1.0)
+    cell_count = len(observed_margin)
+    uniform_share = 1 / cell_count
+    margin_offset = observed_margin - uniform_share
+    signal_share = (
+        max(0.0, 1 - noise_variance.sum() / max(float(margin_offset @ margin_offset), TINY))
+        if cell_count > 1
+        else 0.0
+    )
+    margin = soft_positive_part(
+        uniform_share + signal_share * margin_offset, np.sqrt(signal_share * noise_variance), 1.0
+    )
     margin = np.maximum(margin, TINY)
     return np.asarray(margin / margin.sum())

@@ -25,58 +25,72 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Booleans, Floats, Indices
-from discreet.estimation.mixture import mixture
+from discreet.estimation.mixture import fit_mixture
 
-__all__ = ["Noisy", "bayes", "margin", "normal", "simple", "tree"]
+__all__ = [
+    "NoisyCounts",
+    "estimate_bayes_ratios",
+    "estimate_margin",
+    "estimate_normal_ratios",
+    "estimate_simple_ratios",
+    "estimate_tree_shares",
+]
 
 
-STRENGTHS = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 17)])
+RATIO_STRENGTHS = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 17)])
 """The grid of T: how strongly cells depend on the class, from not at all to entirely."""
 EM_STEPS = 40
-LEAST = 1e-9
+"""EM steps that learn the weights of the grid."""
+MIN_POSITIVE = 1e-9
+"""Floor of a class share, and added to variances, for numerical safety."""
 
 
 @dataclass(frozen=True, eq=False)
-class Noisy:
+class NoisyCounts:
     """One feature's noisy counts.
 
     Parameters
     ----------
     counts : array of shape (classes, cells)
         The cells that the model looks at.
-    deviation : float
+    noise_std : float
         Standard deviation of the noise of each count.
     edges : array of shape (cells + 1,) or None
         Edges of the bins of a numeric feature.
     """
 
     counts: Floats
-    deviation: float
+    noise_std: float
     edges: Floats | None = None
 
 
-def margin(one: Noisy) -> Floats:
+def estimate_margin(noisy_counts: NoisyCounts) -> Floats:
     """P(cell), all classes together: the pooled counts, shrunk towards a flat table."""
-    cells = one.counts.shape[1]
-    pooled = np.maximum(one.counts.sum(axis=0), 0.0)
-    extra = 1 + one.deviation * np.sqrt(len(one.counts)) / 2
-    return np.asarray((pooled + extra) / (pooled.sum() + cells * extra))
+    cell_count = noisy_counts.counts.shape[1]
+    pooled_counts = np.maximum(noisy_counts.counts.sum(axis=0), 0.0)
+    pseudo_count = 1 + noisy_counts.noise_std * np.sqrt(len(noisy_counts.counts)) / 2
+    return np.asarray(
+        (pooled_counts + pseudo_count) / (pooled_counts.sum() + cell_count * pseudo_count)
+    )
 
 
-def simple(one: Noisy) -> Floats:
+def estimate_simple_ratios(noisy_counts: NoisyCounts) -> Floats:
     """Pseudo-counts lambda = J (1 + s/2) spread like the margin P.
 
     r = (max(y, 0) + lambda P) / ((sum + lambda) P)
     """
-    share = margin(one)
-    added = one.counts.shape[1] * (1 + one.deviation / 2)
-    kept = np.maximum(one.counts, 0.0)
+    margin_shares = estimate_margin(noisy_counts)
+    pseudo_total = noisy_counts.counts.shape[1] * (1 + noisy_counts.noise_std / 2)
+    positive_counts = np.maximum(noisy_counts.counts, 0.0)
     return np.asarray(
-        np.log((kept + added * share) / ((kept.sum(axis=1, keepdims=True) + added) * share))
+        np.log(
+            (positive_counts + pseudo_total * margin_shares)
+            / ((positive_counts.sum(axis=1, keepdims=True) + pseudo_total) * margin_shares)
+        )
     )
 
 
-def tree(counts: Floats, deviation: Floats) -> tuple[Floats, Floats]:
+def estimate_tree_shares(counts: Floats, noise_std: Floats) -> tuple[Floats, Floats]:
     """P(bin | class) and P(bin), top down through halves of the bins, for many features at once.
 
     A class's split is shrunk towards the pooled split, the pooled one towards the middle.
@@ -84,7 +98,7 @@ def tree(counts: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     Parameters
     ----------
     counts : array of shape (features, classes, bins)
-    deviation : array of shape (features,)
+    noise_std : array of shape (features,)
         Standard deviation of the noise of each count.
 
     Returns
@@ -92,126 +106,181 @@ def tree(counts: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     by_class : array of shape (features, classes, bins)
     pooled : array of shape (features, bins)
     """
-    features, classes, cells = counts.shape
-    below = np.concatenate([np.zeros((features, classes, 1)), counts.cumsum(axis=2)], axis=2)
-    by_class, pooled = np.ones(counts.shape), np.ones((features, cells))
-    for level in _levels(cells):
-        left = below[:, :, level.middle] - below[:, :, level.low]
-        right = below[:, :, level.high] - below[:, :, level.middle]
-        noise = np.sqrt((level.high - level.low) / 2) * deviation[:, None]
-        even = (level.middle - level.low) / (level.high - level.low)
-        split = _split(left.sum(axis=1), right.sum(axis=1), 2 + np.sqrt(classes) * noise, even)
-        own = _split(left, right, 2 + 2 * noise[:, None], split[:, None])
-        for share, found in ((split, pooled), (own, by_class)):
-            part = share[..., level.node]
-            found[..., level.bins] *= np.where(level.first, part, 1 - part)
+    feature_count, class_count, bin_count = counts.shape
+    cumulative_counts = np.concatenate(
+        [np.zeros((feature_count, class_count, 1)), counts.cumsum(axis=2)], axis=2
+    )
+    by_class, pooled = np.ones(counts.shape), np.ones((feature_count, bin_count))
+    for tree_level in _build_tree_levels(bin_count):
+        left_counts = (
+            cumulative_counts[:, :, tree_level.middle] - cumulative_counts[:, :, tree_level.low]
+        )
+        right_counts = (
+            cumulative_counts[:, :, tree_level.high] - cumulative_counts[:, :, tree_level.middle]
+        )
+        range_noise_std = np.sqrt((tree_level.high - tree_level.low) / 2) * noise_std[:, None]
+        even_split = (tree_level.middle - tree_level.low) / (tree_level.high - tree_level.low)
+        pooled_split = _shrink_split(
+            left_counts.sum(axis=1),
+            right_counts.sum(axis=1),
+            2 + np.sqrt(class_count) * range_noise_std,
+            even_split,
+        )
+        class_split = _shrink_split(
+            left_counts, right_counts, 2 + 2 * range_noise_std[:, None], pooled_split[:, None]
+        )
+        for split_share, tree_shares in ((pooled_split, pooled), (class_split, by_class)):
+            bin_split = split_share[..., tree_level.range_index]
+            tree_shares[..., tree_level.bins] *= np.where(
+                tree_level.in_lower_half, bin_split, 1 - bin_split
+            )
     return by_class, pooled
 
 
-class Level(NamedTuple):
+class TreeLevel(NamedTuple):
     """The halvings at one depth of the tree: ranges of bins; of every bin its range and half."""
 
     low: Indices
     middle: Indices
     high: Indices
     bins: Indices
-    node: Indices
-    first: Booleans
+    range_index: Indices
+    in_lower_half: Booleans
 
 
 @cache
-def _levels(cells: int) -> tuple[Level, ...]:
-    found, ranges = [], [(0, cells)]
-    while ranges := [(low, high) for low, high in ranges if high - low > 1]:
-        low, high = np.array(ranges).T
-        middle = (low + high + 1) // 2
-        bins = np.concatenate([np.arange(*one) for one in ranges])
-        node = np.repeat(np.arange(len(ranges)), high - low)
-        found.append(Level(low, middle, high, bins, node, bins < middle[node]))
-        ranges = [
-            pair for a, b, c in zip(low, middle, high, strict=True) for pair in ((a, b), (b, c))
+def _build_tree_levels(bin_count: int) -> tuple[TreeLevel, ...]:
+    tree_levels, bin_ranges = [], [(0, bin_count)]
+    while bin_ranges := [
+        (range_low, range_high)
+        for range_low, range_high in bin_ranges
+        if range_high - range_low > 1
+    ]:
+        range_low, range_high = np.array(bin_ranges).T
+        range_middle = (range_low + range_high + 1) // 2
+        bin_indices = np.concatenate([np.arange(*bin_range) for bin_range in bin_ranges])
+        range_index = np.repeat(np.arange(len(bin_ranges)), range_high - range_low)
+        tree_levels.append(
+            TreeLevel(
+                range_low,
+                range_middle,
+                range_high,
+                bin_indices,
+                range_index,
+                bin_indices < range_middle[range_index],
+            )
+        )
+        bin_ranges = [
+            half_range
+            for a, b, c in zip(range_low, range_middle, range_high, strict=True)
+            for half_range in ((a, b), (b, c))
         ]
-    return tuple(found)
+    return tuple(tree_levels)
 
 
-def _split(left: Floats, right: Floats, added: Floats, towards: Floats | float) -> Floats:
-    left, right = np.maximum(left, 0.0), np.maximum(right, 0.0)
-    return np.asarray((left + added * towards) / (left + right + added))
+def _shrink_split(
+    left_counts: Floats, right_counts: Floats, pseudo_total: Floats, target_split: Floats | float
+) -> Floats:
+    left_counts, right_counts = np.maximum(left_counts, 0.0), np.maximum(right_counts, 0.0)
+    return np.asarray(
+        (left_counts + pseudo_total * target_split) / (left_counts + right_counts + pseudo_total)
+    )
 
 
-def normal(by_class: Floats, pooled: Floats, one: Noisy) -> Floats:
+def estimate_normal_ratios(by_class: Floats, pooled: Floats, noisy_counts: NoisyCounts) -> Floats:
     """Log-ratios of a normal density with each class's mean and variance."""
-    assert one.edges is not None
-    centres, width = (one.edges[:-1] + one.edges[1:]) / 2, np.diff(one.edges)
-    mean, spread = _spread(by_class, centres, width)
-    spread = np.maximum(spread, 1e-3 * _spread(pooled, centres, width)[1])
-    away = centres - mean[:, None]
-    density = -0.5 * (away**2 / spread[:, None] + np.log(spread)[:, None]) + np.log(width)
-    top = density.max(axis=1, keepdims=True)
-    whole = top + np.log(np.exp(density - top).sum(axis=1, keepdims=True))
-    return np.asarray(density - whole - np.log(pooled))
+    assert noisy_counts.edges is not None
+    bin_centres, bin_widths = (
+        (noisy_counts.edges[:-1] + noisy_counts.edges[1:]) / 2,
+        np.diff(noisy_counts.edges),
+    )
+    class_means, class_variances = _compute_mean_and_variance(by_class, bin_centres, bin_widths)
+    class_variances = np.maximum(
+        class_variances, 1e-3 * _compute_mean_and_variance(pooled, bin_centres, bin_widths)[1]
+    )
+    centre_offset = bin_centres - class_means[:, None]
+    log_density = -0.5 * (
+        centre_offset**2 / class_variances[:, None] + np.log(class_variances)[:, None]
+    ) + np.log(bin_widths)
+    max_log_density = log_density.max(axis=1, keepdims=True)
+    log_total = max_log_density + np.log(
+        np.exp(log_density - max_log_density).sum(axis=1, keepdims=True)
+    )
+    return np.asarray(log_density - log_total - np.log(pooled))
 
 
-def _spread(share: Floats, centres: Floats, width: Floats) -> tuple[Floats, Floats]:
+def _compute_mean_and_variance(
+    bin_shares: Floats, bin_centres: Floats, bin_widths: Floats
+) -> tuple[Floats, Floats]:
     # about the mean: far from zero the difference of two squares has no digits left
-    mean = share @ centres
-    away = centres - mean[..., None]
-    return mean, ((away**2 + width**2 / 12) * share).sum(axis=-1)
+    mean_value = bin_shares @ bin_centres
+    centre_offset = bin_centres - mean_value[..., None]
+    return mean_value, ((centre_offset**2 + bin_widths**2 / 12) * bin_shares).sum(axis=-1)
 
 
-def bayes(features: Mapping[str, Noisy], prior: Floats) -> dict[str, Floats]:
+def estimate_bayes_ratios(features: Mapping[str, NoisyCounts], prior: Floats) -> dict[str, Floats]:
     """Empirical Bayes log-ratios of several features, whose strengths share one distribution."""
-    parts = {name: RatioLaw(one, prior) for name, one in features.items()}
-    _, chances = mixture(
-        np.array([part.log_evidence for part in parts.values()]),
-        np.full(len(STRENGTHS), 1 / len(STRENGTHS)),
+    ratio_laws = {name: RatioLaw(noisy_counts, prior) for name, noisy_counts in features.items()}
+    _, strength_weights = fit_mixture(
+        np.array([ratio_law.log_evidence for ratio_law in ratio_laws.values()]),
+        np.full(len(RATIO_STRENGTHS), 1 / len(RATIO_STRENGTHS)),
         prior_weight=1.0,
         steps=EM_STEPS,
     )
     return {
-        name: part.posterior(chance)
-        for (name, part), chance in zip(parts.items(), chances, strict=True)
+        name: ratio_law.compute_log_ratios(feature_weights)
+        for (name, ratio_law), feature_weights in zip(
+            ratio_laws.items(), strength_weights, strict=True
+        )
     }
 
 
 class RatioLaw:
     """e = y - p Y, what is left of a table when class shares p and margin Y are taken out."""
 
-    def __init__(self, one: Noisy, prior: Floats) -> None:
-        counts, s = one.counts, one.deviation
-        classes = len(counts)
-        self.share = margin(one)
+    def __init__(self, noisy_counts: NoisyCounts, prior: Floats) -> None:
+        counts, s = noisy_counts.counts, noisy_counts.noise_std
+        class_count = len(counts)
+        self.margin = estimate_margin(noisy_counts)
         people = max(float(counts.sum()), 1.0)
-        cell = people * self.share
-        p = np.maximum(prior, LEAST)[:, None]
-        self.left = counts - p * counts.sum(axis=0)
-        self.expected = p * cell
-        noise = s * s * (1 - 2 * p + classes * p * p)
-        self.variance = noise + cell * p * (1 - p) + LEAST
-        self.scale = cell**2 * p * (1 - p)  # the prior variance of e at strength 1
+        expected_cells = people * self.margin
+        p = np.maximum(prior, MIN_POSITIVE)[:, None]
+        self.residual = counts - p * counts.sum(axis=0)
+        self.expected = p * expected_cells
+        noise_variance = s * s * (1 - 2 * p + class_count * p * p)
+        self.variance = noise_variance + expected_cells * p * (1 - p) + MIN_POSITIVE
+        self.unit_variance = (
+            expected_cells**2 * p * (1 - p)
+        )  # the prior variance of e at strength 1
         # log-likelihood of the whole table under each strength
-        total = STRENGTHS[:, None, None] * self.scale + self.variance
-        cells = (np.log(total) + self.left**2 / total).sum(axis=(1, 2))
-        self.log_evidence = np.asarray(-0.5 * ((classes - 1) / classes) * cells)
+        total_variance = RATIO_STRENGTHS[:, None, None] * self.unit_variance + self.variance
+        table_log_density = (np.log(total_variance) + self.residual**2 / total_variance).sum(
+            axis=(1, 2)
+        )
+        self.log_evidence = np.asarray(-0.5 * ((class_count - 1) / class_count) * table_log_density)
 
-    def posterior(self, chance: Floats) -> Floats:
+    def compute_log_ratios(self, strength_weights: Floats) -> Floats:
         """Log-ratios at the posterior mean, made positive and normalised: sum of P r is 1.
 
         Parameters
         ----------
-        chance : array of shape (strengths,)
+        strength_weights : array of shape (strengths,)
             How plausible each strength is for this feature.
         """
         from scipy.special import erfcx
 
-        prior = STRENGTHS[:, None, None] * self.scale
-        keep = np.tensordot(chance, prior / (prior + self.variance), axes=1)
-        away = keep * self.left / self.expected
-        spread = np.sqrt(keep * self.variance) / self.expected
+        prior_variance = RATIO_STRENGTHS[:, None, None] * self.unit_variance
+        signal_share = np.tensordot(
+            strength_weights, prior_variance / (prior_variance + self.variance), axes=1
+        )
+        ratio_offset = signal_share * self.residual / self.expected
+        ratio_std = np.sqrt(signal_share * self.variance) / self.expected
         # the mean of a normal law that is known to be at least zero:
         # phi(z) / (1 - Phi(z)) = sqrt(2/pi) / erfcx(z / sqrt 2)
-        mean, d = 1 + away, np.maximum(spread, 1e-9)
-        tail = erfcx(np.clip(-mean / d, -25.0, 1e6) / np.sqrt(2))
-        ratio = np.maximum(mean + d * (np.sqrt(2 / np.pi) / np.maximum(tail, 1e-300)), 0.0)
-        ratio = np.maximum(ratio, 1e-4)
-        return np.asarray(np.log(ratio / (ratio @ self.share)[:, None]))
+        mean_ratio, d = 1 + ratio_offset, np.maximum(ratio_std, 1e-9)
+        scaled_tail = erfcx(np.clip(-mean_ratio / d, -25.0, 1e6) / np.sqrt(2))
+        positive_ratio = np.maximum(
+            mean_ratio + d * (np.sqrt(2 / np.pi) / np.maximum(scaled_tail, 1e-300)), 0.0
+        )
+        positive_ratio = np.maximum(positive_ratio, 1e-4)
+        return np.asarray(np.log(positive_ratio / (positive_ratio @ self.margin)[:, None]))

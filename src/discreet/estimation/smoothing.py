@@ -25,36 +25,43 @@ from functools import cache
 import numpy as np
 
 from discreet.arrays import Floats, Integers
-from discreet.estimation.mixture import mixed, mixture
+from discreet.estimation.mixture import fit_mixture, pool_log_linearly
 
-__all__ = ["Posterior", "posteriors", "smoothed"]
+__all__ = ["TablePosterior", "fit_posteriors", "smooth_tables"]
 
 
-STRENGTHS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+BIN_STRENGTHS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Standard deviations of a class's departure from the margin, in log-probability."""
-SHARED = (0.0, 0.9)
+SHARED_VARIANCE_PARTS = (0.0, 0.9)
 """Part of a departure's variance that neighbouring bins share: rough, smooth."""
-GRID = np.array([(s, part) for s in STRENGTHS for part in SHARED[: 1 if s == 0 else None]])
+STRENGTH_GRID = np.array(
+    [(s, part) for s in BIN_STRENGTHS for part in SHARED_VARIANCE_PARTS[: 1 if s == 0 else None]]
+)
 """The points of the grid: strength and shared part."""
-MARGIN = 1.5
+MARGIN_STD = 1.5
 """Standard deviation of the margin's log-probabilities."""
-REACH = 0.35
+KERNEL_RANGE = 0.35
 """How far bins are neighbours, as a part of the range."""
-STEPS = 30
-HALVINGS = 8
+MAX_NEWTON_STEPS = 30
+"""Most Gauss-Newton steps to a mode."""
+MAX_STEP_HALVINGS = 8
+"""How often a step that makes the loss worse is halved, at most."""
 EM_STEPS = 30
-PRIOR_WEIGHT = 4.0
-PLAIN = 0.15
-"""The part of the plain counts, less where their noise is wider than all people."""
+"""EM steps that learn the weights of the grid."""
+PRIOR_FEATURES = 4.0
+"""Features that the prior of the grid's weights is worth; 12 compared: benchmarks/RESULTS.md."""
+MAX_COUNT_WEIGHT = 0.15
+"""Weight of the plain counts' log-probability, less where their noise is wider than all people;
+.08, .15 and .3 compared: benchmarks/RESULTS.md, "Numbers: a part of the plain counts"."""
 TINY = 1e-12
 
 
-def smoothed(
+def smooth_tables(
     tables: Mapping[str, tuple[Floats, Floats]],
-    bins: Mapping[str, int],
+    bin_counts: Mapping[str, int],
     prior: Floats,
-    people: Mapping[str, float],
-    alone: Mapping[str, float],
+    people_by_feature: Mapping[str, float],
+    own_noise_shares: Mapping[str, float],
 ) -> dict[str, Floats]:
     """P(bin | class) of every numeric feature.
 
@@ -62,37 +69,43 @@ def smoothed(
     ----------
     tables : mapping of name to (counts, variances)
         Each of shape (classes, cells).
-    bins : mapping of name to int
+    bin_counts : mapping of name to int
         How many of the cells are bins in order; a further one is for missing values.
     prior : array of shape (classes,)
         Valid class probabilities.
-    people : mapping of name to float
+    people_by_feature : mapping of name to float
         How many people each table was estimated from; sampling noise is judged by it.
-    alone : mapping of name to float
+    own_noise_shares : mapping of name to float
         Which part of the noise of each table is every class's own. What only moves people from
         class to class does not average out, and plain counts are left out as far.
     """
-    evidence, conditional, parts = {}, {}, {}
+    log_evidence, grid_probabilities, share_tables = {}, {}, {}
     for name, (counts, variances) in tables.items():
-        whole = max(float(counts.sum()), 1.0)
-        parts[name] = counts / whole, variances / whole**2
-    for name, one in posteriors(parts, bins, prior, people):
-        evidence[name] = one.log_evidence
-        conditional[name] = np.maximum(_probabilities(one.roots, one.modes[None])[0], TINY)
-    averages = {
-        name: np.tensordot(weights, conditional[name], axes=1)
-        for name, weights in _plausible(evidence).items()
+        table_total = max(float(counts.sum()), 1.0)
+        share_tables[name] = counts / table_total, variances / table_total**2
+    for name, posterior in fit_posteriors(share_tables, bin_counts, prior, people_by_feature):
+        log_evidence[name] = posterior.log_evidence
+        grid_probabilities[name] = np.maximum(
+            _compute_probabilities(posterior.roots, posterior.modes[None])[0], TINY
+        )
+    mean_probabilities = {
+        name: np.tensordot(grid_weights, grid_probabilities[name], axes=1)
+        for name, grid_weights in _estimate_grid_weights(log_evidence).items()
     }
-    found = {}
+    pooled_tables = {}
     for name, (counts, variances) in tables.items():
         # noise wider than the number of people carries no evidence
-        known = min(1.0, people[name] ** 2 / max(float(variances.mean()), TINY))
-        found[name] = mixed(averages[name], counts, PLAIN * known * alone[name])
-    return found
+        known_share = min(1.0, people_by_feature[name] ** 2 / max(float(variances.mean()), TINY))
+        pooled_tables[name] = pool_log_linearly(
+            mean_probabilities[name],
+            counts,
+            MAX_COUNT_WEIGHT * known_share * own_noise_shares[name],
+        )
+    return pooled_tables
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class TablePosterior:
     """What a noisy table leaves possible, at each strength: normal laws of standardised parameters.
 
     Parameters
@@ -109,119 +122,163 @@ class Posterior:
     precisions: Floats
     roots: Floats
 
-    def draw(self, at: Integers, rng: np.random.Generator) -> Floats:
+    def draw(self, grid_points: Integers, rng: np.random.Generator) -> Floats:
         """P(cell | class), drawn once for each given grid point: (draws, classes, cells)."""
-        found = np.empty((len(at), *self.roots.shape[1:3]))
-        for point in np.unique(at):
-            here = np.flatnonzero(at == point)
-            root = np.linalg.cholesky(self.precisions[point])
-            z = rng.standard_normal((len(root), len(here)))
-            z = self.modes[point] + np.linalg.solve(root.T, z).T
-            found[here] = _probabilities(self.roots[point][None], z[:, None])[:, 0]
-        return found
+        drawn_tables = np.empty((len(grid_points), *self.roots.shape[1:3]))
+        for grid_point in np.unique(grid_points):
+            draw_indices = np.flatnonzero(grid_points == grid_point)
+            precision_root = np.linalg.cholesky(self.precisions[grid_point])
+            z = rng.standard_normal((len(precision_root), len(draw_indices)))
+            z = self.modes[grid_point] + np.linalg.solve(precision_root.T, z).T
+            drawn_tables[draw_indices] = _compute_probabilities(
+                self.roots[grid_point][None], z[:, None]
+            )[:, 0]
+        return drawn_tables
 
 
-def posteriors(
+def fit_posteriors(
     tables: Mapping[str, tuple[Floats, Floats]],
-    bins: Mapping[str, int],
+    bin_counts: Mapping[str, int],
     prior: Floats,
-    people: Mapping[str, float],
-) -> Iterator[tuple[str, Posterior]]:
+    people_by_feature: Mapping[str, float],
+) -> Iterator[tuple[str, TablePosterior]]:
     """Each feature with what its table leaves possible.
 
-    Parameters are those of ``smoothed``, with shares of all people in place of counts.
+    Parameters are those of ``smooth_tables``, with shares of all people in place of counts.
     """
-    groups: dict[tuple[int, int], list[str]] = {}
+    names_by_shape: dict[tuple[int, int], list[str]] = {}
     for name, (shares, _) in tables.items():
-        groups.setdefault((shares.shape[1], bins[name]), []).append(name)
-    for (cells, ordered), names in groups.items():
-        joint, noise = (np.array([tables[n][i] for n in names]) for i in (0, 1))
-        sample = np.array([people[n] for n in names])
-        roots = _roots(len(prior), cells, ordered)
-        parts = _modes(joint, noise, sample, np.maximum(prior, TINY), roots)
-        for name, logs, modes, precisions in zip(names, *parts, strict=True):
-            yield name, Posterior(logs, modes, precisions, roots)
+        names_by_shape.setdefault((shares.shape[1], bin_counts[name]), []).append(name)
+    for (cell_count, ordered_cells), names in names_by_shape.items():
+        joint_shares, noise_variances = (np.array([tables[n][i] for n in names]) for i in (0, 1))
+        people_estimates = np.array([people_by_feature[n] for n in names])
+        prior_roots = _build_prior_roots(len(prior), cell_count, ordered_cells)
+        mode_arrays = _find_modes(
+            joint_shares, noise_variances, people_estimates, np.maximum(prior, TINY), prior_roots
+        )
+        for name, log_evidence, modes, precisions in zip(names, *mode_arrays, strict=True):
+            yield name, TablePosterior(log_evidence, modes, precisions, prior_roots)
 
 
 @cache
-def _roots(classes: int, cells: int, bins: int) -> Floats:
+def _build_prior_roots(class_count: int, cell_count: int, bin_count: int) -> Floats:
     """For each grid point a root of the prior covariance: standard normals to log-probabilities.
 
     Shape (grid, classes, cells, classes * cells).
     """
-    values, vectors = np.linalg.eigh(np.eye(classes) - 1 / classes)
-    apart = vectors[:, values > 0.5] * np.sqrt(classes / max(classes - 1, 1))
-    margin = np.tile(MARGIN * _root(cells, bins, 0.5), (classes, 1))
-    found = [
-        np.concatenate([margin, np.kron(apart, strength * _root(cells, bins, shared))], axis=1)
-        for strength, shared in GRID
+    eigenvalues, eigenvectors = np.linalg.eigh(np.eye(class_count) - 1 / class_count)
+    departure_basis = eigenvectors[:, eigenvalues > 0.5] * np.sqrt(
+        class_count / max(class_count - 1, 1)
+    )
+    margin_root = np.tile(
+        MARGIN_STD * _compute_kernel_root(cell_count, bin_count, 0.5), (class_count, 1)
+    )
+    grid_roots = [
+        np.concatenate(
+            [
+                margin_root,
+                np.kron(
+                    departure_basis,
+                    strength * _compute_kernel_root(cell_count, bin_count, shared_part),
+                ),
+            ],
+            axis=1,
+        )
+        for strength, shared_part in STRENGTH_GRID
     ]
-    return np.array(found).reshape(len(found), classes, cells, classes * cells)
+    return np.array(grid_roots).reshape(
+        len(grid_roots), class_count, cell_count, class_count * cell_count
+    )
 
 
-def _root(cells: int, bins: int, shared: float) -> Floats:
+def _compute_kernel_root(cell_count: int, bin_count: int, shared_part: float) -> Floats:
     """Cholesky root of a kernel over cells, of which the first ones are neighbours in order."""
-    place = np.arange(bins) / bins
-    kernel = np.eye(cells)
-    near = np.exp(-0.5 * ((place[:, None] - place) / REACH) ** 2)
-    kernel[:bins, :bins] = shared * near + (1 - shared) * np.eye(bins)
-    return np.asarray(np.linalg.cholesky(kernel))
+    bin_positions = np.arange(bin_count) / bin_count
+    cell_kernel = np.eye(cell_count)
+    bin_kernel = np.exp(-0.5 * ((bin_positions[:, None] - bin_positions) / KERNEL_RANGE) ** 2)
+    cell_kernel[:bin_count, :bin_count] = shared_part * bin_kernel + (1 - shared_part) * np.eye(
+        bin_count
+    )
+    return np.asarray(np.linalg.cholesky(cell_kernel))
 
 
-def _modes(
-    joint: Floats, noise: Floats, people: Floats, prior: Floats, roots: Floats
+def _find_modes(
+    joint_shares: Floats, noise_variances: Floats, people: Floats, prior: Floats, roots: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Log-evidence (features, grid), modes (…, size) and precisions (…, size, size)."""
-    features, (grid, classes, cells, size) = len(joint), roots.shape
-    joint, noise, people = joint[:, None], noise[:, None], people[:, None, None, None]
-    shape, diagonal = (features, grid, classes * cells), np.arange(size)
-    z = np.zeros((features, grid, size))
-    conditional = _probabilities(roots, z)
-    for _ in range(STEPS):
-        expected = prior[:, None] * conditional
-        weight = 1 / (noise + expected * (1 - expected) / people + TINY)
-        centre = np.einsum("fgkd,gkdn->fgkn", conditional, roots)
-        slope = (expected[..., None] * (roots - centre[:, :, :, None])).reshape(*shape, size)
-        weighted = np.swapaxes(slope * weight.reshape(*shape, 1), 2, 3)
-        curvature = weighted @ slope
+    feature_count, (grid_size, class_count, cell_count, parameter_count) = (
+        len(joint_shares),
+        roots.shape,
+    )
+    joint_shares, noise_variances, people = (
+        joint_shares[:, None],
+        noise_variances[:, None],
+        people[:, None, None, None],
+    )
+    flat_shape, diagonal = (
+        (feature_count, grid_size, class_count * cell_count),
+        np.arange(parameter_count),
+    )
+    z = np.zeros((feature_count, grid_size, parameter_count))
+    probabilities = _compute_probabilities(roots, z)
+    for _ in range(MAX_NEWTON_STEPS):
+        expected_joint = prior[:, None] * probabilities
+        cell_weights = 1 / (noise_variances + expected_joint * (1 - expected_joint) / people + TINY)
+        mean_roots = np.einsum("fgkd,gkdn->fgkn", probabilities, roots)
+        cell_slopes = (expected_joint[..., None] * (roots - mean_roots[:, :, :, None])).reshape(
+            *flat_shape, parameter_count
+        )
+        weighted_slopes = np.swapaxes(cell_slopes * cell_weights.reshape(*flat_shape, 1), 2, 3)
+        curvature = weighted_slopes @ cell_slopes
         curvature[..., diagonal, diagonal] += 1
-        ascent = (weighted @ (joint - expected).reshape(*shape, 1))[..., 0] - z
-        step = np.linalg.solve(curvature, ascent[..., None])[..., 0]
-        before = _loss(joint - expected, weight, z)
-        for _ in range(HALVINGS):
-            conditional = _probabilities(roots, z + step)
-            worse = _loss(joint - prior[:, None] * conditional, weight, z + step) > before + 1e-9
-            if not worse.any():
+        log_gradient = (weighted_slopes @ (joint_shares - expected_joint).reshape(*flat_shape, 1))[
+            ..., 0
+        ] - z
+        newton_step = np.linalg.solve(curvature, log_gradient[..., None])[..., 0]
+        previous_loss = _compute_loss(joint_shares - expected_joint, cell_weights, z)
+        for _ in range(MAX_STEP_HALVINGS):
+            probabilities = _compute_probabilities(roots, z + newton_step)
+            is_worse = (
+                _compute_loss(
+                    joint_shares - prior[:, None] * probabilities, cell_weights, z + newton_step
+                )
+                > previous_loss + 1e-9
+            )
+            if not is_worse.any():
                 break
-            step = np.where(worse[..., None], step / 2, step)
-        z = z + step
-        if np.abs(step).max() < 1e-2:
+            newton_step = np.where(is_worse[..., None], newton_step / 2, newton_step)
+        z = z + newton_step
+        if np.abs(newton_step).max() < 1e-2:
             break
-    conditional = _probabilities(roots, z)
-    expected = prior[:, None] * conditional
-    variance = noise + expected * (1 - expected) / people + TINY
-    logs = -0.5 * np.log(variance).sum(axis=(2, 3)) - _loss(joint - expected, 1 / variance, z)
-    return logs - 0.5 * np.linalg.slogdet(curvature)[1], z, curvature
+    probabilities = _compute_probabilities(roots, z)
+    expected_joint = prior[:, None] * probabilities
+    cell_variances = noise_variances + expected_joint * (1 - expected_joint) / people + TINY
+    log_density = -0.5 * np.log(cell_variances).sum(axis=(2, 3)) - _compute_loss(
+        joint_shares - expected_joint, 1 / cell_variances, z
+    )
+    return log_density - 0.5 * np.linalg.slogdet(curvature)[1], z, curvature
 
 
-def _probabilities(roots: Floats, z: Floats) -> Floats:
+def _compute_probabilities(roots: Floats, z: Floats) -> Floats:
     """P(cell | class) of standardised parameters."""
     logits = np.einsum("gkdn,fgn->fgkd", roots, z)
     odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
 
 
-def _loss(error: Floats, weight: Floats, z: Floats) -> Floats:
+def _compute_loss(error: Floats, weight: Floats, z: Floats) -> Floats:
     """Minus the log-density of table and parameters, up to a constant."""
     return np.asarray(0.5 * (weight * error**2).sum(axis=(2, 3)) + 0.5 * (z**2).sum(axis=-1))
 
 
-def _plausible(evidence: Mapping[str, Floats]) -> dict[str, Floats]:
+def _estimate_grid_weights(log_evidence: Mapping[str, Floats]) -> dict[str, Floats]:
     """Posterior weights of the grid for every feature, with weights common to all learnt by EM."""
-    if not evidence:
+    if not log_evidence:
         return {}
-    every = np.where(GRID[:, 0] == 0, 1.0, 1 / len(SHARED))
-    start = every / every.sum()
-    logs = np.array(list(evidence.values()))
-    _, chances = mixture(logs, start, prior_weight=PRIOR_WEIGHT, steps=EM_STEPS)
-    return dict(zip(evidence, chances, strict=True))
+    relative_weights = np.where(STRENGTH_GRID[:, 0] == 0, 1.0, 1 / len(SHARED_VARIANCE_PARTS))
+    start_weights = relative_weights / relative_weights.sum()
+    stacked_evidence = np.array(list(log_evidence.values()))
+    _, grid_weights = fit_mixture(
+        stacked_evidence, start_weights, prior_weight=PRIOR_FEATURES, steps=EM_STEPS
+    )
+    return dict(zip(log_evidence, grid_weights, strict=True))

@@ -38,42 +38,48 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.encoding import columns_of
+from discreet.encoding import get_columns
 from discreet.errors import EstimationError
 from discreet.estimation.corrected_draws import draw_corrected_models
 from discreet.estimation.from_statistics import estimate
-from discreet.estimation.smoothing import GRID, Posterior, posteriors
+from discreet.estimation.smoothing import STRENGTH_GRID, TablePosterior, fit_posteriors
 from discreet.model import NaiveBayesModel
 from discreet.randomness import Random, as_random
 from discreet.scoring import Scoring
 from discreet.statistics import Moments, Statistics, Table
 
-__all__ = ["FEW_ROWS", "Drawn", "steadiness"]
+__all__ = ["MIN_SHIFT_ROWS", "PosteriorDraws", "estimate_agreement"]
 
-DRAWS = 200
-ASIDE = 0.04
+DEFAULT_DRAWS = 200
+"""Number of classifiers that are drawn."""
+PRIOR_DOUBT = 0.04
 """Share of the probability that is held back, split equally for and against."""
-LEVELS = np.geomspace(0.05, 6.4, 13)
+LEVEL_GRID = np.geomspace(0.05, 6.4, 13)
 """Levels of the strengths of a table's features: standard deviations of log P(cell | class)."""
-USUAL, WIDE, WITHIN, SMOOTH = 1.0, 0.6, 0.6, 0.7
-"""Prior of the level: lognormal with this median and this standard deviation of its logarithm.
-Strengths are lognormal around the level with the third; the fourth is the smooth part."""
-FEW_ROWS = 50
+LEVEL_MEDIAN = 1.0
+"""Median of the lognormal prior of the level, in log-probability."""
+LEVEL_SD = 0.6
+"""Standard deviation of the level's logarithm beforehand."""
+STRENGTH_SD = 0.6
+"""Standard deviation of a strength's logarithm around that of the level."""
+SMOOTH_SHARE = 0.7
+"""Prior probability that the classes' departures of an ordered feature are smooth."""
+MIN_SHIFT_ROWS = 50
 """With fewer rows nothing is shifted."""
-MOST_ROWS = 1000
+MAX_SHIFT_ROWS = 1000
 """Number of rows, from the first on, that shifts are estimated from."""
-MOST_CELLS = 256
+MAX_TABLE_CELLS = 256
 """Classes times cells; of larger tables, neighbouring cells share their strength."""
-HELD = 1 << 22
+MAX_HELD_SCORES = 1 << 22
 """Largest number of scores in memory at once."""
 TINY = 1e-9
 
 
-def steadiness(
+def estimate_agreement(
     statistics: Statistics,
     rows: Any,
     *,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     random_state: int | Random | None = None,
 ) -> Floats:
     """For each row, how probably the classifier without noise would decide the same.
@@ -103,20 +109,20 @@ def steadiness(
     Examples
     --------
     >>> from discreet import LocalNB
-    >>> from discreet.datasets import mortgage
-    >>> people = mortgage(4000)
+    >>> from discreet.datasets import make_mortgage
+    >>> people = make_mortgage(4000)
     >>> nb = LocalNB(2.0, schema=people.schema, random_state=0).fit(people.X, people.y)
-    >>> steady = steadiness(nb.statistics_, people.X[:100], draws=50, random_state=0)
+    >>> steady = estimate_agreement(nb.statistics_, people.X[:100], draws=50, random_state=0)
     >>> bool(0.5 < steady.mean() < 1)
     True
     """
-    decision = estimate(statistics).predict_joint_log_proba(rows).argmax(axis=1)
-    if statistics.exact:
-        return np.ones(len(decision))
-    return Drawn(statistics, draws, random_state).steadiness(rows, decision)
+    decisions = estimate(statistics).predict_joint_log_proba(rows).argmax(axis=1)
+    if statistics.is_exact:
+        return np.ones(len(decisions))
+    return PosteriorDraws(statistics, draws, random_state).estimate_agreement(rows, decisions)
 
 
-class Drawn:
+class PosteriorDraws:
     """Classifiers of exact numbers that the noisy ones leave possible.
 
     Parameters
@@ -136,239 +142,341 @@ class Drawn:
     def __init__(
         self,
         statistics: Statistics,
-        draws: int = DRAWS,
+        draws: int = DEFAULT_DRAWS,
         random_state: int | Random | None = None,
     ) -> None:
         if draws < 1:
             raise EstimationError(f"{draws} draws say nothing; write at least 1")
-        spreads = [one.variances for one in statistics.tables.values()]
-        spreads += [one.variances for one in statistics.moments.values()]
-        if not all(np.isfinite(one).all() for one in [statistics.variances, *spreads]):
+        noise_variances = [noisy_table.variances for noisy_table in statistics.tables.values()]
+        noise_variances += [
+            noisy_moments.variances for noisy_moments in statistics.moments.values()
+        ]
+        if not all(
+            np.isfinite(variance_array).all()
+            for variance_array in [statistics.variances, *noise_variances]
+        ):
             raise EstimationError(
                 "the noise of these statistics has no variance (Cauchy's), so what lies behind "
                 "them cannot be drawn; train with another method"
             )
         rng = np.random.default_rng(as_random(random_state).words(4))  # to imagine, not to protect
-        totals = _totals(statistics, draws, rng)
-        self.shares = totals / totals.sum(axis=1, keepdims=True)
-        self._held = rng.uniform(0.0, 2.0, (draws, 1))
-        self._shift: Floats | None = None
+        drawn_totals = _draw_totals(statistics, draws, rng)
+        self.shares = drawn_totals / drawn_totals.sum(axis=1, keepdims=True)
+        self._shift_factors = rng.uniform(0.0, 2.0, (draws, 1))
+        self._class_shift: Floats | None = None
         if statistics.scoring.corrections:
             self.model = draw_corrected_models(statistics, draws, rng)
-            self._shift = np.zeros(1)  # corrected models keep to the class shares
+            self._class_shift = np.zeros(1)  # corrected models keep to the class shares
         else:
-            self.model = _together(statistics, totals, rng)
+            self.model = _build_drawn_model(statistics, drawn_totals, rng)
 
-    def steadiness(self, rows: Any, decision: Any) -> Floats:
+    def estimate_agreement(self, rows: Any, decisions: Any) -> Floats:
         """For each row the probability that the classifier without noise decides so.
 
         Parameters
         ----------
         rows : data frame, Arrow table, mapping of columns or array
             Those of the first call are the sample of people by which the classifiers are shifted.
-        decision : array of int, (rows,)
+        decisions : array of int, (rows,)
         """
-        columns = columns_of(rows, self.model.inputs.names)
-        many, same = len(decision), np.zeros(len(decision))
-        if self._shift is None:
-            self._shift = np.zeros(1)
-            if many >= FEW_ROWS:
-                known = self._scores(columns, slice(0, MOST_ROWS))
-                self._shift = self._held * _shift(known, self.shares)
-        step = max(HELD // self.shares.size, 1)
-        for start in range(0, many, step):
-            part = slice(start, start + step)
-            scores = self._scores(columns, part) + self._shift
-            same[part] = (scores.argmax(axis=2) == decision[part, None]).mean(axis=1)
-        return np.asarray(ASIDE / 2 + (1 - ASIDE) * same)
+        row_columns = get_columns(rows, self.model.inputs.names)
+        row_count, agreement_shares = len(decisions), np.zeros(len(decisions))
+        if self._class_shift is None:
+            self._class_shift = np.zeros(1)
+            if row_count >= MIN_SHIFT_ROWS:
+                sample_scores = self._compute_scores(row_columns, slice(0, MAX_SHIFT_ROWS))
+                self._class_shift = self._shift_factors * _fit_shift(sample_scores, self.shares)
+        chunk_rows = max(MAX_HELD_SCORES // self.shares.size, 1)
+        for first_row in range(0, row_count, chunk_rows):
+            row_slice = slice(first_row, first_row + chunk_rows)
+            shifted_scores = self._compute_scores(row_columns, row_slice) + self._class_shift
+            agreement_shares[row_slice] = (
+                shifted_scores.argmax(axis=2) == decisions[row_slice, None]
+            ).mean(axis=1)
+        return np.asarray(PRIOR_DOUBT / 2 + (1 - PRIOR_DOUBT) * agreement_shares)
 
-    def _scores(self, columns: Mapping[str, Any], part: slice) -> Floats:
+    def _compute_scores(self, columns: Mapping[str, Any], row_slice: slice) -> Floats:
         """Of shape (rows, draws, classes)."""
-        some = {name: column[part] for name, column in columns.items()}
-        return self.model.predict_joint_log_proba(some).reshape(-1, *self.shares.shape)
+        chunk_columns = {name: column[row_slice] for name, column in columns.items()}
+        return self.model.predict_joint_log_proba(chunk_columns).reshape(-1, *self.shares.shape)
 
 
-def _shift(scores: Floats, shares: Floats, steps: int = 40) -> Floats:
+def _fit_shift(scores: Floats, shares: Floats, steps: int = 40) -> Floats:
     """Constants by which the mean of P(class | row) becomes the class's share."""
-    shift = np.zeros(shares.shape)
+    class_shift = np.zeros(shares.shape)
     for _ in range(steps):
-        moved = scores + shift
-        odds = np.exp(moved - moved.max(axis=2, keepdims=True))
-        mean = (odds / odds.sum(axis=2, keepdims=True)).mean(axis=0)
-        shift += np.clip(np.log(shares + TINY) - np.log(mean + TINY), -1.0, 1.0)
-    return shift
+        shifted_scores = scores + class_shift
+        odds = np.exp(shifted_scores - shifted_scores.max(axis=2, keepdims=True))
+        mean_probability = (odds / odds.sum(axis=2, keepdims=True)).mean(axis=0)
+        class_shift += np.clip(np.log(shares + TINY) - np.log(mean_probability + TINY), -1.0, 1.0)
+    return class_shift
 
 
-def _totals(statistics: Statistics, draws: int, rng: np.random.Generator) -> Floats:
+def _draw_totals(statistics: Statistics, draws: int, rng: np.random.Generator) -> Floats:
     """Class totals, (draws, classes): normal around the noisy ones, at least zero."""
     from scipy.special import ndtr, ndtri
 
-    whole = max(float(np.sum(statistics.totals)), 1.0)
+    people = max(float(np.sum(statistics.totals)), 1.0)
     if statistics.scoring.prior is not None:
-        return np.tile(whole * np.array(statistics.scoring.prior), (draws, 1))
-    totals, variances = (np.asarray(x, float) for x in (statistics.totals, statistics.variances))
-    classes = len(totals)
-    sums = [float(one.counts.sum()) for one in statistics.tables.values()]
-    if classes > 1 and np.allclose(sums, whole, rtol=1e-9):
+        return np.tile(people * np.array(statistics.scoring.prior), (draws, 1))
+    noisy_totals, total_variances = (
+        np.asarray(numbers, float) for numbers in (statistics.totals, statistics.variances)
+    )
+    class_count = len(noisy_totals)
+    table_sums = [float(noisy_table.counts.sum()) for noisy_table in statistics.tables.values()]
+    if class_count > 1 and np.allclose(table_sums, people, rtol=1e-9):
         # everybody was counted, so errors add up to zero: as shares, those of independent errors
         # of K / (K - 1) times the variance
-        variances = variances * classes / (classes - 1)
-    noise = np.sqrt(variances)
-    below = ndtr(-totals / np.maximum(noise, TINY))
-    place = below + (1 - below) * rng.uniform(1e-6, 1 - 1e-6, (draws, classes))
-    return np.asarray(np.maximum(totals + noise * ndtri(np.minimum(place, 1 - 1e-12)), 1e-3))
+        total_variances = total_variances * class_count / (class_count - 1)
+    total_std = np.sqrt(total_variances)
+    negative_mass = ndtr(-noisy_totals / np.maximum(total_std, TINY))
+    drawn_quantile = negative_mass + (1 - negative_mass) * rng.uniform(
+        1e-6, 1 - 1e-6, (draws, class_count)
+    )
+    return np.asarray(
+        np.maximum(noisy_totals + total_std * ndtri(np.minimum(drawn_quantile, 1 - 1e-12)), 1e-3)
+    )
 
 
-def _together(statistics: Statistics, totals: Floats, rng: np.random.Generator) -> NaiveBayesModel:
+def _build_drawn_model(
+    statistics: Statistics, drawn_totals: Floats, rng: np.random.Generator
+) -> NaiveBayesModel:
     """The drawn classifiers as one model, each class of each a class of its own."""
-    schema = replace(statistics.schema, classes=tuple(range(totals.size)))
+    stacked_schema = replace(statistics.schema, classes=tuple(range(drawn_totals.size)))
     projection = statistics.projection
     if projection is not None:
-        projection = replace(projection, before=replace(projection.before, classes=schema.classes))
+        projection = replace(
+            projection,
+            input_schema=replace(projection.input_schema, classes=stacked_schema.classes),
+        )
     scoring = statistics.scoring
-    plain = Scoring("none", likelihood=scoring.likelihood, features=scoring.features)
-    tables = _tables(statistics, totals, rng)
-    moments = {
-        name: _moments(one, totals, rng)
-        for name, one in statistics.moments.items()
+    plain_scoring = Scoring("none", likelihood=scoring.likelihood, features=scoring.features)
+    drawn_tables = _draw_tables(statistics, drawn_totals, rng)
+    drawn_moments = {
+        name: _draw_moments(noisy_moments, drawn_totals, rng)
+        for name, noisy_moments in statistics.moments.items()
         if name not in statistics.tables
     }
     return estimate(
         Statistics(
-            schema,
-            totals.ravel(),
+            stacked_schema,
+            drawn_totals.ravel(),
             tables={
-                name: Table(statistics.tables[name].cells, counts.reshape(totals.size, -1))
-                for name, counts in tables.items()
+                name: Table(statistics.tables[name].cells, counts.reshape(drawn_totals.size, -1))
+                for name, counts in drawn_tables.items()
             },
-            moments=moments,
+            moments=drawn_moments,
             projection=projection,
-            scoring=plain,
+            scoring=plain_scoring,
         )
     )
 
 
-def _tables(statistics: Statistics, totals: Floats, rng: np.random.Generator) -> dict[str, Floats]:
+def _draw_tables(
+    statistics: Statistics, drawn_totals: Floats, rng: np.random.Generator
+) -> dict[str, Floats]:
     """Exact counts of every feature, (draws, classes, cells)."""
-    prior = np.exp(estimate(statistics).log_prior)
-    whole = max(float(np.sum(statistics.totals)), 1.0)
-    skip, used = statistics.schema.missing == "skip", statistics.scoring.features
-    parts: dict[str, tuple[Floats, Floats]] = {}
-    bins, groups = {}, {}
+    class_prior = np.exp(estimate(statistics).log_prior)
+    people = max(float(np.sum(statistics.totals)), 1.0)
+    skips_missing, used_features = statistics.schema.missing == "skip", statistics.scoring.features
+    share_tables: dict[str, tuple[Floats, Floats]] = {}
+    bin_counts, groups_by_feature = {}, {}
     for name, table in statistics.tables.items():
-        if used is not None and name not in used:
+        if used_features is not None and name not in used_features:
             continue
         cells = table.cells
-        end = cells.missing if skip and cells.missing is not None else cells.size
-        counts, variances = (np.asarray(x, float) for x in (table.counts, table.between))
-        there = max(whole - max(float(counts[:, end:].sum()), 0.0), whole / 100)
-        groups[name] = _groups(counts[:, :end], bool(cells.edges), len(prior))
-        into = np.eye(groups[name].max() + 1)[groups[name]]
-        parts[name] = counts[:, :end] @ into / there, variances[:, :end] @ into / there**2
-        bins[name] = int(into[: cells.values].any(axis=0).sum()) if cells.edges else 0
-    people = dict.fromkeys(parts, whole)
-    found = dict(posteriors(parts, bins, prior, people))
+        cell_count = (
+            cells.missing_index if skips_missing and cells.missing_index is not None else cells.size
+        )
+        counts, variances = (
+            np.asarray(numbers, float) for numbers in (table.counts, table.between_class_variances)
+        )
+        people_present = max(people - max(float(counts[:, cell_count:].sum()), 0.0), people / 100)
+        groups_by_feature[name] = _group_cells(
+            counts[:, :cell_count], bool(cells.edges), len(class_prior)
+        )
+        group_matrix = np.eye(groups_by_feature[name].max() + 1)[groups_by_feature[name]]
+        share_tables[name] = (
+            counts[:, :cell_count] @ group_matrix / people_present,
+            variances[:, :cell_count] @ group_matrix / people_present**2,
+        )
+        bin_counts[name] = (
+            int(group_matrix[: cells.value_count].any(axis=0).sum()) if cells.edges else 0
+        )
+    people_by_feature = dict.fromkeys(share_tables, people)
+    table_posteriors = dict(
+        fit_posteriors(share_tables, bin_counts, class_prior, people_by_feature)
+    )
     return {
-        name: _counts(statistics.tables[name], groups[name], probability, totals, rng)
-        for name, probability in _probabilities(found, len(totals), rng).items()
+        name: _draw_counts(
+            statistics.tables[name], groups_by_feature[name], probability, drawn_totals, rng
+        )
+        for name, probability in _draw_probabilities(
+            table_posteriors, len(drawn_totals), rng
+        ).items()
     }
 
 
-def _groups(counts: Floats, ordered: bool, classes: int) -> Any:
+def _group_cells(counts: Floats, is_ordered: bool, class_count: int) -> Any:
     """The group of every cell: its own, or with its neighbours where there are too many cells."""
-    cells = counts.shape[1]
-    order = np.arange(cells) if ordered else np.argsort(counts.sum(axis=0), kind="stable")
-    groups = np.empty(cells, dtype=np.int64)
-    groups[order] = np.arange(cells) * min(max(MOST_CELLS // classes, 2), cells) // cells
-    return groups
+    cell_count = counts.shape[1]
+    cell_order = (
+        np.arange(cell_count) if is_ordered else np.argsort(counts.sum(axis=0), kind="stable")
+    )
+    cell_groups = np.empty(cell_count, dtype=np.int64)
+    cell_groups[cell_order] = (
+        np.arange(cell_count)
+        * min(max(MAX_TABLE_CELLS // class_count, 2), cell_count)
+        // cell_count
+    )
+    return cell_groups
 
 
-def _probabilities(
-    found: Mapping[str, Posterior], draws: int, rng: np.random.Generator
+def _draw_probabilities(
+    table_posteriors: Mapping[str, TablePosterior], draws: int, rng: np.random.Generator
 ) -> dict[str, Floats]:
     """P(group of cells | class) of every feature, with levels and strengths drawn."""
-    if not found:
+    if not table_posteriors:
         return {}
-    strength, shared = GRID.T
-    near = np.log(np.maximum(strength, LEVELS[0])) - np.log(LEVELS)[:, None]
-    weights = np.exp(-0.5 * (near / WITHIN) ** 2)
-    weights *= np.where(strength == 0, 1.0, np.where(shared > 0, SMOOTH, 1 - SMOOTH))
-    logs = np.log(weights / weights.sum(axis=1, keepdims=True))[:, None]
-    logs = logs + np.array([one.log_evidence for one in found.values()])
-    top = logs.max(axis=2, keepdims=True)
-    odds = np.exp(logs - top)
-    level = -0.5 * (np.log(LEVELS / USUAL) / WIDE) ** 2
-    level = level + (np.log(odds.sum(axis=2)) + top[:, :, 0]).sum(axis=1)
-    chance = np.exp(level - level.max())
-    levels = rng.choice(len(LEVELS), size=draws, p=chance / chance.sum())
-    below = (odds / odds.sum(axis=2, keepdims=True)).cumsum(axis=2)
-    drawn = {}
-    for index, (name, one) in enumerate(found.items()):
-        at = (below[levels, index] > rng.random((draws, 1)) * (1 - TINY)).argmax(axis=1)
-        drawn[name] = one.draw(at, rng)
-    return drawn
+    grid_strengths, grid_shared_parts = STRENGTH_GRID.T
+    log_distance = np.log(np.maximum(grid_strengths, LEVEL_GRID[0])) - np.log(LEVEL_GRID)[:, None]
+    grid_weights = np.exp(-0.5 * (log_distance / STRENGTH_SD) ** 2)
+    grid_weights *= np.where(
+        grid_strengths == 0, 1.0, np.where(grid_shared_parts > 0, SMOOTH_SHARE, 1 - SMOOTH_SHARE)
+    )
+    log_joint = np.log(grid_weights / grid_weights.sum(axis=1, keepdims=True))[:, None]
+    log_joint = log_joint + np.array(
+        [posterior.log_evidence for posterior in table_posteriors.values()]
+    )
+    max_log_joint = log_joint.max(axis=2, keepdims=True)
+    joint_odds = np.exp(log_joint - max_log_joint)
+    log_level = -0.5 * (np.log(LEVEL_GRID / LEVEL_MEDIAN) / LEVEL_SD) ** 2
+    log_level = log_level + (np.log(joint_odds.sum(axis=2)) + max_log_joint[:, :, 0]).sum(axis=1)
+    level_weights = np.exp(log_level - log_level.max())
+    drawn_levels = rng.choice(len(LEVEL_GRID), size=draws, p=level_weights / level_weights.sum())
+    cumulative_weights = (joint_odds / joint_odds.sum(axis=2, keepdims=True)).cumsum(axis=2)
+    drawn_probabilities = {}
+    for feature_index, (name, posterior) in enumerate(table_posteriors.items()):
+        grid_points = (
+            cumulative_weights[drawn_levels, feature_index] > rng.random((draws, 1)) * (1 - TINY)
+        ).argmax(axis=1)
+        drawn_probabilities[name] = posterior.draw(grid_points, rng)
+    return drawn_probabilities
 
 
-def _counts(
-    table: Table, groups: Any, probability: Floats, totals: Floats, rng: np.random.Generator
+def _draw_counts(
+    table: Table,
+    cell_groups: Any,
+    probability: Floats,
+    drawn_totals: Floats,
+    rng: np.random.Generator,
 ) -> Floats:
     """Exact counts: between expected and noisy ones, as sampling and noise deserve."""
-    end = len(groups)
-    noisy, variance = (np.asarray(x, float)[:, :end] for x in (table.counts, table.between))
-    size = np.maximum(noisy.sum(axis=0), 0.0) + np.sqrt(variance.sum(axis=0)) + 1
-    share = size / np.bincount(groups, size)[groups]  # of a cell in its group
-    expected = totals[:, :, None] * probability[:, :, groups] * share
-    sampled = expected + TINY
-    keep = sampled / (sampled + variance)
-    noise = np.sqrt(keep * variance) * rng.standard_normal(expected.shape)
-    found = np.zeros((*totals.shape, table.cells.size))
-    found[:, :, :end] = np.maximum(expected + keep * (noisy - expected) + noise, 0.0)
-    return found
+    cell_count = len(cell_groups)
+    noisy_counts, count_variances = (
+        np.asarray(numbers, float)[:, :cell_count]
+        for numbers in (table.counts, table.between_class_variances)
+    )
+    cell_sizes = (
+        np.maximum(noisy_counts.sum(axis=0), 0.0) + np.sqrt(count_variances.sum(axis=0)) + 1
+    )
+    cell_shares = (
+        cell_sizes / np.bincount(cell_groups, cell_sizes)[cell_groups]
+    )  # of a cell in its group
+    expected_counts = drawn_totals[:, :, None] * probability[:, :, cell_groups] * cell_shares
+    sampling_variance = expected_counts + TINY
+    signal_share = sampling_variance / (sampling_variance + count_variances)
+    drawn_noise = np.sqrt(signal_share * count_variances) * rng.standard_normal(
+        expected_counts.shape
+    )
+    drawn_counts = np.zeros((*drawn_totals.shape, table.cells.size))
+    drawn_counts[:, :, :cell_count] = np.maximum(
+        expected_counts + signal_share * (noisy_counts - expected_counts) + drawn_noise, 0.0
+    )
+    return drawn_counts
 
 
-def _moments(one: Moments, totals: Floats, rng: np.random.Generator) -> Moments:
+def _draw_moments(
+    noisy_moments: Moments, drawn_totals: Floats, rng: np.random.Generator
+) -> Moments:
     """Exact moments of a number, each class of each draw a class of its own."""
-    feature, draws = one.feature, len(totals)
-    counts, missing = (np.maximum(np.asarray(x, float), 0.0) for x in (one.counts, one.missing))
-    many = np.maximum(counts, 1.0)
-    reach = (feature.upper - feature.lower) / 2 if feature.bounded else float(np.ptp(one.mean)) + 1
-    share = many / many.sum()
-    noise = one.step * np.sqrt(one.variances[1]) / many
-    mean = np.clip(one.mean, feature.lower, feature.upper)
-    mean = _apart(mean, noise, share, reach, draws, rng)
-    mean = np.clip(mean, feature.lower, feature.upper)
-    doubt = one.step**4 * one.variances[2] / many**2
-    doubt = doubt + 4 * (mean.mean(axis=0) - one.origin) ** 2 * noise**2
-    if one.noise is not None:
-        doubt = np.asarray(one.noise, float) ** 2
-    usual = max(float(share @ np.maximum(one.variance, 0.0)), (reach / 50) ** 2)
-    variance = _apart(one.variance, np.sqrt(doubt), share, usual, draws, rng)
-    variance = np.clip(variance, usual / 25, max(reach**2, usual / 25))
-    present = totals * (many / np.maximum(many + missing, 1.0))
-    away = (mean - one.origin) / one.step
+    feature, draw_count = noisy_moments.feature, len(drawn_totals)
+    class_counts, missing_counts = (
+        np.maximum(np.asarray(numbers, float), 0.0)
+        for numbers in (noisy_moments.counts, noisy_moments.missing)
+    )
+    positive_counts = np.maximum(class_counts, 1.0)
+    half_range = (
+        (feature.upper - feature.lower) / 2
+        if feature.is_bounded
+        else float(np.ptp(noisy_moments.mean)) + 1
+    )
+    class_shares = positive_counts / positive_counts.sum()
+    mean_std = noisy_moments.step * np.sqrt(noisy_moments.variances[1]) / positive_counts
+    class_means = np.clip(noisy_moments.mean, feature.lower, feature.upper)
+    class_means = _draw_class_values(
+        class_means, mean_std, class_shares, half_range, draw_count, rng
+    )
+    class_means = np.clip(class_means, feature.lower, feature.upper)
+    variance_noise = noisy_moments.step**4 * noisy_moments.variances[2] / positive_counts**2
+    variance_noise = (
+        variance_noise + 4 * (class_means.mean(axis=0) - noisy_moments.origin) ** 2 * mean_std**2
+    )
+    if noisy_moments.noise is not None:
+        variance_noise = np.asarray(noisy_moments.noise, float) ** 2
+    typical_variance = max(
+        float(class_shares @ np.maximum(noisy_moments.variance, 0.0)), (half_range / 50) ** 2
+    )
+    class_variances = _draw_class_values(
+        noisy_moments.variance,
+        np.sqrt(variance_noise),
+        class_shares,
+        typical_variance,
+        draw_count,
+        rng,
+    )
+    class_variances = np.clip(
+        class_variances, typical_variance / 25, max(half_range**2, typical_variance / 25)
+    )
+    present_counts = drawn_totals * (
+        positive_counts / np.maximum(positive_counts + missing_counts, 1.0)
+    )
+    mean_steps = (class_means - noisy_moments.origin) / noisy_moments.step
     return Moments(
         feature,
-        present.ravel(),
-        (present * away).ravel(),
-        (present * (variance / one.step**2 + away**2)).ravel(),
-        (totals - present).ravel(),
-        np.tile(one.origin, draws),
-        one.step,
+        present_counts.ravel(),
+        (present_counts * mean_steps).ravel(),
+        (present_counts * (class_variances / noisy_moments.step**2 + mean_steps**2)).ravel(),
+        (drawn_totals - present_counts).ravel(),
+        np.tile(noisy_moments.origin, draw_count),
+        noisy_moments.step,
     )
 
 
-def _apart(
-    noisy: Floats, noise: Floats, share: Floats, usual: float, draws: int, rng: np.random.Generator
+def _draw_class_values(
+    noisy_values: Floats,
+    value_std: Floats,
+    class_shares: Floats,
+    typical_scale: float,
+    draw_count: int,
+    rng: np.random.Generator,
 ) -> Floats:
     """Numbers of the classes, (draws, classes), when how far they lie apart is open as well."""
-    apart = usual * np.array([0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0])[:, None]
-    spread = apart**2 + noise**2 + (TINY * usual) ** 2
-    centre = (noisy / spread).sum(axis=1) / (1 / spread).sum(axis=1)
-    logs = -0.5 * (np.log(spread) + (noisy - centre[:, None]) ** 2 / spread).sum(axis=1)
-    logs = logs - 0.5 * np.log((1 / spread).sum(axis=1))
-    chance = np.exp(logs - logs.max())
-    at = rng.choice(len(apart), size=draws, p=chance / chance.sum())
-    middle = centre[at] + rng.standard_normal(draws) / np.sqrt((1 / spread[at]).sum(axis=1))
-    keep = apart[at] ** 2 / spread[at]
-    found = middle[:, None] + keep * (noisy - middle[:, None])
-    return np.asarray(found + np.sqrt(keep) * noise * rng.standard_normal((draws, len(share))))
+    between_std = typical_scale * np.array([0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0])[:, None]
+    total_variance = between_std**2 + value_std**2 + (TINY * typical_scale) ** 2
+    common_centre = (noisy_values / total_variance).sum(axis=1) / (1 / total_variance).sum(axis=1)
+    log_evidence = -0.5 * (
+        np.log(total_variance) + (noisy_values - common_centre[:, None]) ** 2 / total_variance
+    ).sum(axis=1)
+    log_evidence = log_evidence - 0.5 * np.log((1 / total_variance).sum(axis=1))
+    law_weights = np.exp(log_evidence - log_evidence.max())
+    drawn_laws = rng.choice(len(between_std), size=draw_count, p=law_weights / law_weights.sum())
+    drawn_centres = common_centre[drawn_laws] + rng.standard_normal(draw_count) / np.sqrt(
+        (1 / total_variance[drawn_laws]).sum(axis=1)
+    )
+    signal_share = between_std[drawn_laws] ** 2 / total_variance[drawn_laws]
+    drawn_values = drawn_centres[:, None] + signal_share * (noisy_values - drawn_centres[:, None])
+    return np.asarray(
+        drawn_values
+        + np.sqrt(signal_share) * value_std * rng.standard_normal((draw_count, len(class_shares)))
+    )

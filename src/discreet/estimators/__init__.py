@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.exports import lazily
+from discreet.exports import lazy_exports
 
-_HOME = {
+_EXPORTS = {
     "CentralNB": "estimators.central",
     "FederatedNB": "estimators.federated",
     "LocalNB": "estimators.local",
@@ -23,4 +23,4 @@ if TYPE_CHECKING:
     from discreet.estimators.mixed import MixedNB
     from discreet.estimators.survey import SurveyNB
 
-__getattr__, __dir__ = lazily(__name__, _HOME)
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

@@ -20,32 +20,32 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.arrays import CellCodes, Floats
-from discreet.encoding import lacks, objects_of
+from discreet.encoding import format_missing_columns, to_object_array
 from discreet.errors import SchemaError
 from discreet.estimation import estimate
 from discreet.estimators.columns import (
     ColumnKind,
-    column_kinds,
-    columns_by_position,
-    refuse_odd_types,
-    schema_of,
+    infer_schema,
+    list_columns,
+    refuse_unsupported_types,
+    resolve_column_kinds,
 )
-from discreet.estimators.labels import labelled
-from discreet.estimators.parameters import Rule
-from discreet.model import GaussianFactor, NaiveBayesModel, normalised
+from discreet.estimators.labels import match_labels
+from discreet.estimators.parameters import ParamRule
+from discreet.model import GaussianFactor, NaiveBayesModel, compute_log_posterior
 from discreet.privacy import Guarantee
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 from discreet.tables.in_memory import check_weights
 
-__all__ = ["Given", "NaiveBayesEstimator", "Rows", "class_prior_of"]
+__all__ = ["CheckedParams", "NaiveBayesEstimator", "TrainingRows", "get_class_prior"]
 
-Given = Mapping[str, Any]
+CheckedParams = Mapping[str, Any]
 """All parameters of an estimator by name, checked and converted to plain Python values."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TrainingRows:
     """The rows passed to ``fit``, read against the schema.
 
     Parameters
@@ -55,7 +55,7 @@ class Rows:
     classes : array of shape (n_classes,)
         The classes of the schema in the type of y.
     columns : mapping of feature name to column
-    codes : array of int
+    class_codes : array of int
         The class index of each row.
     weights : array of float, optional
     """
@@ -63,15 +63,15 @@ class Rows:
     schema: Schema
     classes: NDArray[Any]
     columns: Mapping[str, Any]
-    codes: CellCodes
+    class_codes: CellCodes
     weights: Floats | None = None
 
 
 class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Reads X and y, sets the fitted attributes, and predicts from ``model_``."""
 
-    _rules: ClassVar[Mapping[str, Rule]]
-    _bounded: ClassVar[bool] = False
+    _param_rules: ClassVar[Mapping[str, ParamRule]]
+    _needs_bounds: ClassVar[bool] = False
     """Whether numbers of an inferred schema need bounds."""
 
     schema: Any
@@ -81,112 +81,127 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     model_: NaiveBayesModel
     guarantee_: Guarantee
 
-    def _checked(self) -> Given:
+    def _check_params(self) -> CheckedParams:
         """All parameters as plain values; raises for the first that breaks its rule."""
-        return {name: rule.checked(name, getattr(self, name)) for name, rule in self._rules.items()}
+        return {
+            param_name: rule.check_value(param_name, getattr(self, param_name))
+            for param_name, rule in self._param_rules.items()
+        }
 
-    def _read(
+    def _read_table(
         self,
         X: Any,
         y: Any,
-        given: Given,
+        params: CheckedParams,
         sample_weight: Any = None,
         *,
         classes: Any = None,
-        before: Schema | None = None,
-    ) -> Rows:
+        earlier_schema: Schema | None = None,
+    ) -> TrainingRows:
         """Read X and y; without a schema, one is inferred from them.
 
         Parameters
         ----------
         X, y, sample_weight
             As given to ``fit``.
-        given : mapping
+        params : mapping
         classes : array, optional
             All classes that will occur, where they were announced and there is no schema.
-        before : Schema, optional
+        earlier_schema : Schema, optional
             Of earlier batches, which decides what is categorical.
         """
-        X = self._read_rows(X, reset=before is None)
+        X = self._read_rows(X, reset=earlier_schema is None)
         is_list = _is_sequence(y)
-        given_y = y = [_sole(label) for label in y] if is_list else y
-        y = self._read_classes(X, y)
+        raw_labels = y = [_unwrap_label(label) for label in y] if is_list else y
+        y = self._read_labels(X, y)
         weights = _read_weights(sample_weight, len(y))
-        schema: Schema | None = given["schema"]
+        schema: Schema | None = params["schema"]
         if schema is not None:
-            columns = self._columns(X, schema)
+            columns = self._get_columns(X, schema)
             # labels of a list keep their own types
-            own, codes = labelled(schema, objects_of(given_y) if is_list else y)
-            return Rows(schema, own, columns, codes, weights)
-        parts = columns_by_position(X)
-        names = list(getattr(self, "feature_names_in_", [f"x{i}" for i in range(len(parts))]))
-        if before is None:
-            kinds = column_kinds(parts, names, given["categorical_features"])
+            class_labels, class_codes = match_labels(
+                schema, to_object_array(raw_labels) if is_list else y
+            )
+            return TrainingRows(schema, class_labels, columns, class_codes, weights)
+        listed_columns = list_columns(X)
+        column_names = list(
+            getattr(self, "feature_names_in_", [f"x{i}" for i in range(len(listed_columns))])
+        )
+        if earlier_schema is None:
+            kinds = resolve_column_kinds(
+                listed_columns, column_names, params["categorical_features"]
+            )
         else:
             kinds = [
-                "numeric" if isinstance(f, Numeric) else "categorical" for f in before.features
+                "numeric" if isinstance(feature, Numeric) else "categorical"
+                for feature in earlier_schema.features
             ]
-        columns = dict(zip(names, parts, strict=True))
+        columns = dict(zip(column_names, listed_columns, strict=True))
         if weights is not None and not weights.all():  # a weight of zero is a row that is not there
             if not weights.any():
                 raise SchemaError("sample_weight is zero for every row; give a positive weight")
-            kept = weights > 0
-            y, weights = y[kept], weights[kept]
-            columns = {name: np.asarray(column)[kept] for name, column in columns.items()}
-        known = np.unique(y if classes is None else np.asarray(classes))
-        unknown = np.setdiff1d(y, known)
-        if unknown.size:
+            has_weight = weights > 0
+            y, weights = y[has_weight], weights[has_weight]
+            columns = {
+                column_name: np.asarray(column)[has_weight]
+                for column_name, column in columns.items()
+            }
+        known_classes = np.unique(y if classes is None else np.asarray(classes))
+        unknown_classes = np.setdiff1d(y, known_classes)
+        if unknown_classes.size:
             raise ValueError(
-                f"y has the classes {unknown.tolist()!r}, which were not announced; list all "
-                "classes in the first call to partial_fit"
+                f"y has the classes {unknown_classes.tolist()!r}, which were not announced; list "
+                "all classes in the first call to partial_fit"
             )
-        described = self._described(columns, kinds, known, given)
-        codes = np.searchsorted(known, y).astype(np.int32)
-        return Rows(described, known, columns, codes, weights)
+        inferred_schema = self._infer_schema(columns, kinds, known_classes, params)
+        class_codes = np.searchsorted(known_classes, y).astype(np.int32)
+        return TrainingRows(inferred_schema, known_classes, columns, class_codes, weights)
 
-    def _described(
+    def _infer_schema(
         self,
         columns: Mapping[str, Any],
         kinds: list[ColumnKind],
         classes: NDArray[Any],
-        given: Given,
+        params: CheckedParams,
     ) -> Schema:
         """A schema from the data itself."""
-        return schema_of(columns, kinds, classes, given, bounded=self._bounded)
+        return infer_schema(columns, kinds, classes, params, is_bounded=self._needs_bounds)
 
-    def _learnt(
+    def _set_fitted(
         self,
         schema: Schema,
         classes: NDArray[Any],
-        found: Statistics | NaiveBayesModel,
+        release: Statistics | NaiveBayesModel,
     ) -> Self:
         """Set the fitted attributes: the statistics and the model that `estimate` makes of them.
 
         Where nobody may see statistics, the model comes alone.
         """
         self.schema_ = schema
-        self._order = order = np.argsort(classes, kind="stable")
-        self.classes_ = classes[order]
+        self._class_order = class_order = np.argsort(classes, kind="stable")
+        self.classes_ = classes[class_order]
         self.statistics_ = None
         self.class_count_: Floats | None = None
-        if isinstance(found, Statistics):
-            self.statistics_ = found
-            self.class_count_ = np.asarray(found.totals, dtype=float)[order]
-            found = estimate(found)
-        self.model_ = found
-        self.guarantee_ = found.guarantee
-        self.class_prior_: Floats = np.exp(found.log_prior)[order]
+        if isinstance(release, Statistics):
+            self.statistics_ = release
+            self.class_count_ = np.asarray(release.totals, dtype=float)[class_order]
+            release = estimate(release)
+        self.model_ = release
+        self.guarantee_ = release.guarantee
+        self.class_prior_: Floats = np.exp(release.log_prior)[class_order]
         return self
 
     @property
-    def _as_in_schema(self) -> NDArray[Any]:
+    def _classes_in_schema_order(self) -> NDArray[Any]:
         """``classes_``, which is sorted as scikit-learn expects, in the order of the schema."""
-        return np.asarray(self.classes_[np.argsort(self._order)])
+        return np.asarray(self.classes_[np.argsort(self._class_order)])
 
-    def _forget(self) -> None:
+    def _clear_fitted(self) -> None:
         """Remove fitted attributes, so that a failed fit leaves no mixture of old and new."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+        for attribute_name in [
+            attribute_name for attribute_name in vars(self) if attribute_name.endswith("_")
+        ]:
+            delattr(self, attribute_name)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -195,12 +210,14 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """X as an array or a frame whose columns keep their types."""
         if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):  # polars
             X = X.collect()
-        records = isinstance(X, (list, tuple)) and any(isinstance(row, Mapping) for row in X[:1])
-        if type(X) is dict or records:
-            what = "list of records" if records else "dict"
-            raise SchemaError(f"X is a {what}; give a data frame, such as pandas.DataFrame(X)")
+        is_records = isinstance(X, (list, tuple)) and any(isinstance(row, Mapping) for row in X[:1])
+        if type(X) is dict or is_records:
+            container_name = "list of records" if is_records else "dict"
+            raise SchemaError(
+                f"X is a {container_name}; give a data frame, such as pandas.DataFrame(X)"
+            )
         if hasattr(X, "columns") or hasattr(X, "column_names"):
-            _check_unique(X)
+            _require_unique_columns(X)
             X = validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:
                 raise ValueError(
@@ -211,37 +228,38 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if _is_sequence(X):
             X = _read_list(X)
         if isinstance(X, np.ndarray):
-            refuse_odd_types("X", X)  # without showing the rows, as scikit-learn would
+            refuse_unsupported_types("X", X)  # without showing the rows, as scikit-learn would
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
 
-    def _read_classes(self, X: Any, y: Any) -> NDArray[Any]:
+    def _read_labels(self, X: Any, y: Any) -> NDArray[Any]:
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        refuse_odd_types("y", y if hasattr(y, "dtype") else np.asarray(y))
+        refuse_unsupported_types("y", y if hasattr(y, "dtype") else np.asarray(y))
         labels = column_or_1d(y, warn=True)
         check_consistent_length(X, labels)
         check_array(labels.reshape(-1, 1), dtype=None, ensure_all_finite=labels.dtype.kind == "f")
         check_classification_targets(labels)
         return np.asarray(labels)
 
-    def _columns(self, X: Any, schema: Schema) -> dict[str, Any]:
+    def _get_columns(self, X: Any, schema: Schema) -> dict[str, Any]:
         """The columns of a schema: by name where X has names, else by position."""
-        columns = columns_by_position(X)
+        columns = list_columns(X)
         if hasattr(self, "feature_names_in_"):
-            named = dict(zip(self.feature_names_in_, columns, strict=True))
-            lacking = [name for name in schema.names if name not in named]
-            if lacking:
-                raise SchemaError(f"X {lacks(lacking, [str(name) for name in named])}")
-            return {name: _checked(name, named[name]) for name in schema.names}
+            column_by_name = dict(zip(self.feature_names_in_, columns, strict=True))
+            missing_names = [name for name in schema.names if name not in column_by_name]
+            if missing_names:
+                given_names = [str(name) for name in column_by_name]
+                raise SchemaError(f"X {format_missing_columns(missing_names, given_names)}")
+            return {name: _check_column(name, column_by_name[name]) for name in schema.names}
         if len(schema.names) != len(columns):
             raise SchemaError(
                 f"X has {len(columns)} columns without names, the schema {len(schema.names)} "
                 f"features; give a data frame, or these columns in order: {', '.join(schema.names)}"
             )
-        by_name = zip(schema.names, columns, strict=True)
-        return {name: _checked(name, column) for name, column in by_name}
+        named_columns = zip(schema.names, columns, strict=True)
+        return {name: _check_column(name, column) for name, column in named_columns}
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """Joint log-probability log P(c) + sum over j of log P(x_j | c).
@@ -263,13 +281,16 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             and X.dtype == np.float64
             and len(factors) == X.shape[1]
             and self.model_.projection is None
-            and all(isinstance(f, GaussianFactor) and not _guarded(f) for f in factors)
+            and all(
+                isinstance(factor, GaussianFactor) and not _needs_bound_check(factor)
+                for factor in factors
+            )
         ):
-            joint = self.model_.score_matrix(X)
+            joint_scores = self.model_.score_matrix(X)
         else:
-            joint = self.model_.predict_joint_log_proba(self._columns(X, self.schema_))
-        ordered = bool((np.diff(self._order) == 1).all())
-        return joint if ordered else joint[:, self._order]
+            joint_scores = self.model_.predict_joint_log_proba(self._get_columns(X, self.schema_))
+        is_ordered = bool((np.diff(self._class_order) == 1).all())
+        return joint_scores if is_ordered else joint_scores[:, self._class_order]
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithm of the class probabilities.
@@ -283,7 +304,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array of shape (n_samples, n_classes)
             Columns as in ``classes_``.
         """
-        return normalised(self.predict_joint_log_proba(X))
+        return compute_log_posterior(self.predict_joint_log_proba(X))
 
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities.
@@ -310,8 +331,8 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         array of shape (n_samples,)
         """
-        joint = self.predict_joint_log_proba(X)
-        return np.asarray(self.classes_[np.argmax(joint, axis=1)])
+        joint_scores = self.predict_joint_log_proba(X)
+        return np.asarray(self.classes_[np.argmax(joint_scores, axis=1)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -321,18 +342,18 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def class_prior_of(given: Given, classes: int) -> Floats | None:
+def get_class_prior(params: CheckedParams, class_count: int) -> Floats | None:
     """The class prior; raises unless it has one probability per class."""
-    prior: Floats | None = given["class_prior"]
-    if prior is not None and len(prior) != classes:
+    class_prior: Floats | None = params["class_prior"]
+    if class_prior is not None and len(class_prior) != class_count:
         raise SchemaError(
-            f"class_prior has {len(prior)} entries and must match the number of classes, "
-            f"{classes}; write one probability for each class"
+            f"class_prior has {len(class_prior)} entries and must match the number of classes, "
+            f"{class_count}; write one probability for each class"
         )
-    return prior
+    return class_prior
 
 
-def _read_weights(sample_weight: Any, rows: int) -> Floats | None:
+def _read_weights(sample_weight: Any, row_count: int) -> Floats | None:
     """Sample weights as floats, one for each row; None stays None."""
     if sample_weight is None:
         return None
@@ -340,28 +361,28 @@ def _read_weights(sample_weight: Any, rows: int) -> Floats | None:
         weights = np.asarray(sample_weight, dtype=float)
     except (TypeError, ValueError):
         raise SchemaError("sample_weight is not numeric; give one number for each row") from None
-    return check_weights(np.full(rows, weights) if weights.ndim == 0 else weights, rows)
+    return check_weights(np.full(row_count, weights) if weights.ndim == 0 else weights, row_count)
 
 
-def _check_unique(X: Any) -> None:
+def _require_unique_columns(X: Any) -> None:
     """Refuse a table with two columns of the same name."""
-    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
-    if twice:
+    column_names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+    repeated_names = sorted({str(name) for name in column_names if column_names.count(name) > 1})
+    if repeated_names:
         raise SchemaError(
-            f"X has more than one column named {', '.join(twice)}; rename or drop one"
+            f"X has more than one column named {', '.join(repeated_names)}; rename or drop one"
         )
 
 
-def _checked(name: str, column: Any) -> Any:
-    refuse_odd_types(name, column)
+def _check_column(name: str, column: Any) -> Any:
+    refuse_unsupported_types(name, column)
     return column
 
 
-def _guarded(factor: GaussianFactor) -> bool:
+def _needs_bound_check(factor: GaussianFactor) -> bool:
     """Whether values must be checked against bounds before they are scored."""
     feature = factor.feature
-    return feature.bounded or feature.integer or not feature.optional
+    return feature.is_bounded or feature.integer or not feature.optional
 
 
 def _is_sequence(values: Any) -> bool:
@@ -371,12 +392,12 @@ def _is_sequence(values: Any) -> bool:
 
 def _is_row(values: Any) -> bool:
     """Whether this is a one-dimensional sequence: a list, an array, a column."""
-    ordered = hasattr(values, "__len__") and hasattr(values, "__getitem__")
-    single = isinstance(values, (str, bytes, Mapping)) or getattr(values, "ndim", 1) != 1
-    return ordered and not single
+    is_ordered = hasattr(values, "__len__") and hasattr(values, "__getitem__")
+    is_single = isinstance(values, (str, bytes, Mapping)) or getattr(values, "ndim", 1) != 1
+    return is_ordered and not is_single
 
 
-def _sole(label: Any) -> Any:
+def _unwrap_label(label: Any) -> Any:
     """The label of a one-element sequence; any other label unchanged."""
     if isinstance(label, (str, int, float)) or not _is_row(label) or len(label) != 1:
         return label
@@ -390,17 +411,20 @@ def _read_list(rows: Any) -> NDArray[Any]:
     """
     if len(rows) == 0 or not all(map(_is_row, rows)):
         return np.asarray(rows)
-    widths = {len(row) for row in rows}
-    if len(widths) > 1:
+    row_widths = {len(row) for row in rows}
+    if len(row_widths) > 1:
         raise ValueError(
-            f"X has rows of {' and '.join(map(str, sorted(widths)[:2]))} values; an inhomogeneous "
-            "shape is not a table: give every row a value for each column, None where it is missing"
+            f"X has rows of {' and '.join(map(str, sorted(row_widths)[:2]))} values; an "
+            "inhomogeneous shape is not a table: give every row a value for each column, None "
+            "where it is missing"
         )
-    types = {getattr(row, "dtype", None) for row in rows}
-    if len(types) == 1 and getattr(types.pop(), "kind", "V") in "biuf":
+    row_dtypes = {getattr(row, "dtype", None) for row in rows}
+    if len(row_dtypes) == 1 and getattr(row_dtypes.pop(), "kind", "V") in "biuf":
         return np.asarray(rows)
-    values = objects_of(value for row in rows for value in row)
-    kinds = set(map(type, values))
-    if kinds == {float} or (kinds == {int} and all(-(1 << 63) <= v < 1 << 63 for v in values)):
-        values = values.astype(np.float64 if kinds == {float} else np.int64)
-    return values.reshape(len(rows), widths.pop())
+    values = to_object_array(value for row in rows for value in row)
+    value_types = set(map(type, values))
+    if value_types == {float} or (
+        value_types == {int} and all(-(1 << 63) <= v < 1 << 63 for v in values)
+    ):
+        values = values.astype(np.float64 if value_types == {float} else np.int64)
+    return values.reshape(len(rows), row_widths.pop())

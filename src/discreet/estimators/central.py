@@ -12,37 +12,37 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.central.budget import PUBLIC, Settings
+from discreet.central.budget import PUBLIC_SCHEMA_ASSUMPTION, CentralSettings
 from discreet.central.training import Method
 from discreet.errors import PrivacyError, SchemaError
-from discreet.estimators.base import Given, Rows, class_prior_of
+from discreet.estimators.base import CheckedParams, TrainingRows, get_class_prior
 from discreet.estimators.fit_history import hash_source
 from discreet.estimators.parameters import (
-    AUTO_BINS,
-    BUDGET,
-    COMMON,
-    EPSILON,
-    LIKELIHOOD,
-    PRIOR,
-    RANDOM,
-    Rule,
-    by_name,
-    flag,
-    instance,
-    number,
-    one_of,
-    positive,
+    AUTO_BINS_RULE,
+    BUDGET_RULE,
+    CLASS_PRIOR_RULE,
+    COMMON_RULES,
+    EPSILON_RULE,
+    LIKELIHOOD_RULE,
+    RANDOM_STATE_RULE,
+    ParamRule,
+    make_choice_rule,
+    make_flag_rule,
+    make_instance_rule,
+    make_mapping_rule,
+    make_number_rule,
+    parse_positive,
 )
-from discreet.estimators.private import Pay, PrivateEstimator, Till, check_bins
+from discreet.estimators.private import ChargeCallback, FitAccounting, PrivateEstimator, check_bins
 from discreet.randomness import as_random
 from discreet.schema import Schema
 from discreet.statistics import Statistics
-from discreet.tables.source import Columns, Source, TableSource
+from discreet.tables.source import InMemorySource, Source, TableSource
 
 __all__ = ["CentralNB"]
 
 
-def _noise_laws() -> Any:
+def _get_noise_type() -> Any:
     from discreet.mechanisms.additive import AdditiveNoise
 
     return AdditiveNoise
@@ -141,33 +141,33 @@ class CentralNB(PrivateEstimator):
     >>> nb = CentralNB(epsilon=1.0, schema=schema).fit(X, y)
     >>> nb.predict([[20], [90]]).tolist()
     ['no', 'yes']
-    >>> nb.guarantee_.epsilon, nb.guarantee_.private
+    >>> nb.guarantee_.epsilon, nb.guarantee_.is_private
     (1.0, True)
     """
 
-    _rules: ClassVar[Mapping[str, Rule]] = {
-        "epsilon": EPSILON,
-        "delta": number("a number from 0 to below 1", lambda d: 0 <= d < 1, PrivacyError),
-        "method": one_of(*get_args(Method), error=PrivacyError),
-        "allocation": by_name("a mapping of feature names to positive numbers", positive).or_none(
-            "for equal shares"
-        ),
-        "bins": AUTO_BINS,
-        "likelihood": LIKELIHOOD,
-        "selection": flag(),
-        "corrections": flag(),
-        "noise": instance("a noise law of discreet.mechanisms.additive", _noise_laws).or_none(
-            "for the usual one"
-        ),
-        "max_weight": number(
+    _param_rules: ClassVar[Mapping[str, ParamRule]] = {
+        "epsilon": EPSILON_RULE,
+        "delta": make_number_rule("a number from 0 to below 1", lambda d: 0 <= d < 1, PrivacyError),
+        "method": make_choice_rule(*get_args(Method), error_class=PrivacyError),
+        "allocation": make_mapping_rule(
+            "a mapping of feature names to positive numbers", parse_positive
+        ).allow_none("for equal shares"),
+        "bins": AUTO_BINS_RULE,
+        "likelihood": LIKELIHOOD_RULE,
+        "selection": make_flag_rule(),
+        "corrections": make_flag_rule(),
+        "noise": make_instance_rule(
+            "a noise law of discreet.mechanisms.additive", _get_noise_type
+        ).allow_none("for the usual one"),
+        "max_weight": make_number_rule(
             "a number from 1e-100 to 1e100", lambda bound: 1e-100 <= bound <= 1e100, PrivacyError
-        ).or_none("without weights"),
-        "class_prior": PRIOR,
-        "budget": BUDGET,
-        **COMMON,
-        "random_state": RANDOM,
+        ).allow_none("without weights"),
+        "class_prior": CLASS_PRIOR_RULE,
+        "budget": BUDGET_RULE,
+        **COMMON_RULES,
+        "random_state": RANDOM_STATE_RULE,
     }
-    _once = (
+    _partial_fit_refusal = (
         "each call would spend epsilon again on people who took part before. Fit disjoint groups "
         "apart with the same bins and selection=False and add their statistics_, or fit once"
     )
@@ -225,7 +225,7 @@ class CentralNB(PrivateEstimator):
         -------
         self
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit_table(X, y, sample_weight)
 
     def open_source(
         self,
@@ -250,7 +250,7 @@ class CentralNB(PrivateEstimator):
         TableSource
             For :meth:`fit_source`.
         """
-        schema: Schema | None = self._checked()["schema"]
+        schema: Schema | None = self._check_params()["schema"]
         if schema is None:
             raise SchemaError(
                 "a table that is not in memory needs a schema; write CentralNB(schema=...), "
@@ -272,64 +272,84 @@ class CentralNB(PrivateEstimator):
         -------
         self
         """
-        opened = isinstance(source, TableSource)
-        return self._fit_opened(source if opened else self.open_source(source, **options))
+        is_open = isinstance(source, TableSource)
+        return self._fit_table_source(source if is_open else self.open_source(source, **options))
 
-    def _fit_opened(self, source: TableSource) -> Self:
-        given, earlier = self._begin()
-        schema, where = source.schema, source.source
-        name = str(where) if isinstance(where, (str, Path)) else type(where).__name__
-        known = name if isinstance(where, (str, Path)) else secrets.token_hex()
-        till = Till(self, given, schema, lambda: hash_source(known), name)
-        released = self._released(source, given, till.pay)
+    def _fit_table_source(self, source: TableSource) -> Self:
+        params, earlier_guarantee = self._start_fit()
+        schema, raw_source = source.schema, source.source
+        source_name = (
+            str(raw_source) if isinstance(raw_source, (str, Path)) else type(raw_source).__name__
+        )
+        source_key = source_name if isinstance(raw_source, (str, Path)) else secrets.token_hex()
+        accounting = FitAccounting(
+            self, params, schema, lambda: hash_source(source_key), source_name
+        )
+        statistics = self._release_statistics(source, params, accounting.charge_ledger)
         self.n_features_in_ = len(schema.features)
         self.feature_names_in_ = np.array(schema.names, dtype=object)
-        return self._end(schema, np.array(schema.classes), released, till, earlier)
+        return self._finish_fit(
+            schema, np.array(schema.classes), statistics, accounting, earlier_guarantee
+        )
 
-    def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics:
-        largest = _largest_weight(rows.weights, given)
-        source = Columns(rows.schema, dict(rows.columns), rows.codes, rows.weights, largest)
-        return self._released(source, given, pay)
+    def _compute_release(
+        self, training_rows: TrainingRows, params: CheckedParams, charge: ChargeCallback
+    ) -> Statistics:
+        max_weight = _resolve_max_weight(training_rows.weights, params)
+        source = InMemorySource(
+            training_rows.schema,
+            dict(training_rows.columns),
+            training_rows.class_codes,
+            training_rows.weights,
+            max_weight,
+        )
+        return self._release_statistics(source, params, charge)
 
-    def _released(self, source: Source, given: Given, pay: Pay) -> Statistics:
+    def _release_statistics(
+        self, source: Source, params: CheckedParams, charge: ChargeCallback
+    ) -> Statistics:
         from discreet.central.training import train_and_charge
 
-        check_bins(given, source.schema)
-        prior = class_prior_of(given, len(source.schema.classes))
-        assumptions: tuple[str, ...] = () if source.schema.inferred else (PUBLIC,)
-        if prior is not None:
+        check_bins(params, source.schema)
+        class_prior = get_class_prior(params, len(source.schema.classes))
+        assumptions: tuple[str, ...] = () if source.schema.inferred else (PUBLIC_SCHEMA_ASSUMPTION,)
+        if class_prior is not None:
             assumptions += ("the class prior was known without the data",)
-        asked: dict[str, Any] = {name: given[name] for name in ("epsilon", "delta", "method")}
-        asked["settings"] = Settings(
-            given["allocation"],
-            given["bins"],
-            given["likelihood"],
-            given["selection"],
-            given["corrections"],
-            given["noise"],
+        request: dict[str, Any] = {
+            param_name: params[param_name] for param_name in ("epsilon", "delta", "method")
+        }
+        request["settings"] = CentralSettings(
+            params["allocation"],
+            params["bins"],
+            params["likelihood"],
+            params["selection"],
+            params["corrections"],
+            params["noise"],
             assumptions,
         )
-        random, has_ledger = as_random(given["random_state"]), given["budget"] is not None
-        released = train_and_charge(source, pay, has_ledger=has_ledger, **asked, random=random)
-        if prior is None:
-            return released
-        scoring = replace(released.scoring, prior=tuple(prior.tolist()))
-        return replace(released, scoring=scoring)
+        random, has_ledger = as_random(params["random_state"]), params["budget"] is not None
+        statistics = train_and_charge(
+            source, charge, has_ledger=has_ledger, **request, random=random
+        )
+        if class_prior is None:
+            return statistics
+        scoring = replace(statistics.scoring, prior=tuple(class_prior.tolist()))
+        return replace(statistics, scoring=scoring)
 
 
-def _largest_weight(weights: Floats | None, given: Given) -> float | None:
+def _resolve_max_weight(weights: Floats | None, params: CheckedParams) -> float | None:
     """The public bound on the weights; None if there are no weights, or no noise."""
-    bound: float | None = given["max_weight"]
-    if weights is None or (bound is None and given["epsilon"] == math.inf):
+    max_weight: float | None = params["max_weight"]
+    if weights is None or (max_weight is None and params["epsilon"] == math.inf):
         return None
-    if bound is None:
+    if max_weight is None:
         raise PrivacyError(
             "sample_weight without a public max_weight is refused: one person could change the "
             "result without limit; write max_weight=... with a bound you know"
         )
-    if weights.max() > bound:
+    if weights.max() > max_weight:
         raise PrivacyError(
-            f"a weight of {weights.max():g} is above max_weight={bound:g}; clip the weights "
+            f"a weight of {weights.max():g} is above max_weight={max_weight:g}; clip the weights "
             "to the public bound"
         )
-    return bound
+    return max_weight

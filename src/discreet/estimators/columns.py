@@ -13,16 +13,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding import _flat, is_missing, numbers_of
+from discreet.encoding import _to_flat_array, is_missing, parse_numbers
 from discreet.errors import SchemaError
-from discreet.schema import Categorical, Feature, Numeric, Schema, text_of
+from discreet.schema import Categorical, Feature, Numeric, Schema, format_value
 
-__all__ = ["ColumnKind", "column_kinds", "columns_by_position", "refuse_odd_types", "schema_of"]
+__all__ = [
+    "ColumnKind",
+    "infer_schema",
+    "list_columns",
+    "refuse_unsupported_types",
+    "resolve_column_kinds",
+]
 
 ColumnKind = Literal["categorical", "numeric"]
 
 
-def columns_by_position(X: Any) -> list[Any]:
+def list_columns(X: Any) -> list[Any]:
     """List the columns of an array or data frame, each with its own type."""
     if isinstance(X, np.ndarray):
         return [X[:, index] for index in range(X.shape[1])]
@@ -33,14 +39,19 @@ def columns_by_position(X: Any) -> list[Any]:
     return list(X.columns)  # Arrow
 
 
-def column_kinds(columns: Sequence[Any], names: Sequence[str], choice: Any) -> list[ColumnKind]:
+def resolve_column_kinds(
+    columns: Sequence[Any], column_names: Sequence[str], choice: Any
+) -> list[ColumnKind]:
     """Return the kind of each column: as chosen, or by its type."""
     if choice == "all":
         return ["categorical"] * len(columns)
     if choice == "none":
         return ["numeric"] * len(columns)
     if choice == "from_dtype":
-        return [_kind(name, column) for name, column in zip(names, columns, strict=True)]
+        return [
+            _infer_column_kind(column_name, column)
+            for column_name, column in zip(column_names, columns, strict=True)
+        ]
     if choice and isinstance(choice[0], bool):
         if len(choice) != len(columns):
             raise SchemaError(
@@ -48,48 +59,56 @@ def column_kinds(columns: Sequence[Any], names: Sequence[str], choice: Any) -> l
                 f"{len(columns)} columns; write one entry for each column"
             )
         choice = np.flatnonzero(choice).tolist()
-    chosen: set[int] = set()
-    for one in choice:
-        if isinstance(one, str) and one not in names:
+    categorical_indices: set[int] = set()
+    for name_or_index in choice:
+        if isinstance(name_or_index, str) and name_or_index not in column_names:
             raise SchemaError(
-                f"categorical_features names {one!r}, which is not a column of X; it has "
-                f"{', '.join(names)}"
+                f"categorical_features names {name_or_index!r}, which is not a column of X; it has "
+                f"{', '.join(column_names)}"
             )
-        index = list(names).index(one) if isinstance(one, str) else int(one)
-        if not -len(columns) <= index < len(columns):
+        column_index = (
+            list(column_names).index(name_or_index)
+            if isinstance(name_or_index, str)
+            else int(name_or_index)
+        )
+        if not -len(columns) <= column_index < len(columns):
             raise SchemaError(
-                f"categorical_features has the index {one}, and X has {len(columns)} columns; "
-                f"write an index from 0 to {len(columns) - 1}"
+                f"categorical_features has the index {name_or_index}, and X has {len(columns)} "
+                f"columns; write an index from 0 to {len(columns) - 1}"
             )
-        chosen.add(index % len(columns))
-    return ["categorical" if index in chosen else "numeric" for index in range(len(columns))]
+        categorical_indices.add(column_index % len(columns))
+    return [
+        "categorical" if column_index in categorical_indices else "numeric"
+        for column_index in range(len(columns))
+    ]
 
 
-def _kind(name: str, column: Any) -> ColumnKind:
+def _infer_column_kind(column_name: str, column: Any) -> ColumnKind:
     dtype = getattr(column, "dtype", None)
     if dtype is not None and str(dtype).lower() in ("category", "categorical", "enum"):
         return "categorical"
-    refuse_odd_types(name, column)
-    values = _flat(column)
+    refuse_unsupported_types(column_name, column)
+    values = _to_flat_array(column)
     if values.dtype.kind in "iuf":
         return "numeric"
     if values.dtype.kind == "O":
-        present = [value for value in values if not is_missing(value)]
-        if present and all(
-            isinstance(v, (int, float, np.integer, np.floating))
-            and not isinstance(v, (bool, np.bool_))
-            for v in present
+        present_values = [value for value in values if not is_missing(value)]
+        if present_values and all(
+            isinstance(present_value, (int, float, np.integer, np.floating))
+            and not isinstance(present_value, (bool, np.bool_))
+            for present_value in present_values
         ):
             return "numeric"
-        for value in present:
+        for value in present_values:
             if not isinstance(value, (str, int, float, bool, np.generic)):
                 raise TypeError(
-                    f"{name}: argument must be a string or a number, not {type(value).__name__}"
+                    f"{column_name}: argument must be a string or a number, not "
+                    f"{type(value).__name__}"
                 )
     return "categorical"
 
 
-def refuse_odd_types(name: str, column: Any) -> None:
+def refuse_unsupported_types(name: str, column: Any) -> None:
     """Refuse dates, complex numbers and lists; the error says what to do and shows no value.
 
     Parameters
@@ -99,56 +118,78 @@ def refuse_odd_types(name: str, column: Any) -> None:
     """
     dtype = getattr(column, "dtype", None)
     dtype = getattr(column, "type", None) if dtype is None else dtype  # Arrow
-    found = str(dtype).lower()
-    kind = "V" if found.startswith(LISTS) else "M" if found.startswith(TIMES) else ""
-    kind = dtype.kind if isinstance(dtype, np.dtype) else kind
-    if kind == "O":
+    type_name = str(dtype).lower()
+    type_code = (
+        "V"
+        if type_name.startswith(LIST_TYPE_PREFIXES)
+        else "M"
+        if type_name.startswith(TIME_TYPE_PREFIXES)
+        else ""
+    )
+    type_code = dtype.kind if isinstance(dtype, np.dtype) else type_code
+    if type_code == "O":
         values = np.asarray(column).ravel()
-        odd = {kind for kind in set(map(type, values)) if issubclass(kind, ODD)}
-        some = (value for value in values if type(value) in odd and not _absent(value))
-        first = next(some, None) if odd else None
-        found = type(first).__name__
-        if isinstance(first, (date, timedelta, np.datetime64, np.timedelta64)):
-            kind = "M"
-        elif isinstance(first, (complex, np.complexfloating)):
-            kind = "c"
-        elif isinstance(first, NESTED):
-            kind = "V"
-    if kind == "V":
-        raise SchemaError(
-            f"{name}: its values are of type {found}; give each part a column of its own"
+        odd_types = {
+            value_type
+            for value_type in set(map(type, values))
+            if issubclass(value_type, UNSUPPORTED_TYPES)
+        }
+        odd_values = (
+            value for value in values if type(value) in odd_types and not _is_missing_scalar(value)
         )
-    if kind in ("m", "M"):
+        odd_value = next(odd_values, None) if odd_types else None
+        type_name = type(odd_value).__name__
+        if isinstance(odd_value, (date, timedelta, np.datetime64, np.timedelta64)):
+            type_code = "M"
+        elif isinstance(odd_value, (complex, np.complexfloating)):
+            type_code = "c"
+        elif isinstance(odd_value, NESTED_TYPES):
+            type_code = "V"
+    if type_code == "V":
         raise SchemaError(
-            f"{name}: dates and durations ({found}) are not supported; turn them into numbers, "
+            f"{name}: its values are of type {type_name}; give each part a column of its own"
+        )
+    if type_code in ("m", "M"):
+        raise SchemaError(
+            f"{name}: dates and durations ({type_name}) are not supported; turn them into numbers, "
             "such as days since a day that is public, or into text, such as the month"
         )
-    if kind == "c":
+    if type_code == "c":
         raise SchemaError(
-            f"{name}: Complex data not supported ({found}); make two columns of numbers, the real "
-            "and the imaginary parts"
+            f"{name}: Complex data not supported ({type_name}); make two columns of numbers, the "
+            "real and the imaginary parts"
         )
 
 
-NESTED = (list, tuple, dict, set, np.ndarray)
-ODD = (date, timedelta, np.datetime64, np.timedelta64, complex, np.complexfloating, *NESTED)
-TIMES = ("date", "time", "duration")
-LISTS = ("list", "large_list", "fixed_size_list", "struct", "map")
-"""Prefixes of the type names of polars and Arrow."""
+NESTED_TYPES = (list, tuple, dict, set, np.ndarray)
+"""Values that hold several values."""
+UNSUPPORTED_TYPES = (
+    date,
+    timedelta,
+    np.datetime64,
+    np.timedelta64,
+    complex,
+    np.complexfloating,
+    *NESTED_TYPES,
+)
+TIME_TYPE_PREFIXES = ("date", "time", "duration")
+"""Beginnings of polars' and Arrow's names of date and time types."""
+LIST_TYPE_PREFIXES = ("list", "large_list", "fixed_size_list", "struct", "map")
+"""Beginnings of polars' and Arrow's names of nested types."""
 
 
-def _absent(value: Any) -> bool:
+def _is_missing_scalar(value: Any) -> bool:
     """Whether a value is missing; nested values never are, and cannot be tested by comparison."""
-    return not isinstance(value, NESTED) and is_missing(value)
+    return not isinstance(value, NESTED_TYPES) and is_missing(value)
 
 
-def schema_of(
+def infer_schema(
     columns: Mapping[str, Any],
     kinds: Sequence[ColumnKind],
     classes: NDArray[Any],
     policies: Mapping[str, Any],
     *,
-    bounded: bool,
+    is_bounded: bool,
 ) -> Schema:
     """Infer a schema from the columns.
 
@@ -159,71 +200,72 @@ def schema_of(
     classes : array
     policies : mapping
         ``missing`` and ``unseen``, as in :class:`~discreet.Schema`.
-    bounded : bool
+    is_bounded : bool
         Whether the smallest and largest number become public bounds, to which other values are
         clipped; otherwise numeric features stay unbounded.
     """
     features: list[Feature] = []
     for (name, column), kind in zip(columns.items(), kinds, strict=True):
         if kind == "categorical":
-            features.append(Categorical(name, _domain(column)))
+            features.append(Categorical(name, _list_categories(column)))
         else:
-            features.append(_with_bounds(name, column) if bounded else Numeric(name))
-    target = "class"
-    while target in columns:
-        target += "_"
+            features.append(_make_bounded_feature(name, column) if is_bounded else Numeric(name))
+    target_name = "class"
+    while target_name in columns:
+        target_name += "_"
     return Schema(
         features,
-        target,
+        target_name,
         classes.tolist(),
         policies["missing"],
-        "clip" if bounded else "error",
+        "clip" if is_bounded else "error",
         policies["unseen"],
         inferred=True,
     )
 
 
-def _with_bounds(name: str, column: Any) -> Numeric:
-    numbers = numbers_of(Numeric(name), column)
-    finite = numbers[np.isfinite(numbers)]
-    if not finite.size:
+def _make_bounded_feature(name: str, column: Any) -> Numeric:
+    numbers = parse_numbers(Numeric(name), column)
+    finite_numbers = numbers[np.isfinite(numbers)]
+    if not finite_numbers.size:
         return Numeric(name, 0.0, 1.0)
-    lower, upper = float(finite.min()), float(finite.max())
+    lower, upper = float(finite_numbers.min()), float(finite_numbers.max())
     if not lower < upper:
         lower, upper = lower - max(1.0, abs(lower)) / 2, upper + max(1.0, abs(upper)) / 2
     return Numeric(name, lower, upper)
 
 
-def _domain(column: Any) -> list[Any]:
+def _list_categories(column: Any) -> list[Any]:
     """List distinct values, sorted; gaps in codes 0 … n-1 are filled, as in CategoricalNB."""
     import pandas as pd
 
-    distinct = [
+    distinct_values = [
         value.item() if isinstance(value, np.generic) else value
-        for value in pd.unique(_flat(column))
+        for value in pd.unique(_to_flat_array(column))
         if not is_missing(value)
     ]
-    if not distinct:
+    if not distinct_values:
         return ["(none)"]
     if all(
-        not isinstance(v, bool)
-        and (isinstance(v, int) or (isinstance(v, float) and v.is_integer()))
-        for v in distinct
+        not isinstance(category, bool)
+        and (isinstance(category, int) or (isinstance(category, float) and category.is_integer()))
+        for category in distinct_values
     ):
-        low, high = int(min(distinct)), int(max(distinct))
-        if low >= 0 and high < 2 * len(distinct):
-            return list(range(high + 1))
+        lowest, highest = int(min(distinct_values)), int(max(distinct_values))
+        if lowest >= 0 and highest < 2 * len(distinct_values):
+            return list(range(highest + 1))
     return [
-        by_text
-        for _, by_text in sorted(
-            {text_of(v): v for v in distinct}.items(), key=lambda item: _order(item[1])
+        sorted_category
+        for _, sorted_category in sorted(
+            {format_value(category): category for category in distinct_values}.items(),
+            key=lambda item: _make_sort_key(item[1]),
         )
     ]
 
 
-def _order(value: Any) -> tuple[bool, float, str]:
-    text = isinstance(value, str)
+def _make_sort_key(value: Any) -> tuple[bool, float, str]:
+    is_text = isinstance(value, str)
     try:
-        return text, 0.0 if text else float(value), text_of(value)
+        return is_text, 0.0 if is_text else float(value), format_value(value)
     except OverflowError:  # a whole number of hundreds of digits
-        return text, math.inf if value > 0 else -math.inf, text_of(value)
+        return is_text, math.inf if value > 0 else -math.inf, format_value(value)

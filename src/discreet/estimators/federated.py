@@ -10,21 +10,26 @@ import numpy as np
 
 from discreet.encoding import Cells
 from discreet.errors import MissingDependencyError, SchemaError
-from discreet.estimators.base import Given, Rows
+from discreet.estimators.base import CheckedParams, TrainingRows
 from discreet.estimators.parameters import (
-    BINS,
-    BUDGET,
-    COMMON,
-    EPSILON,
-    RANDOM,
-    Rule,
-    instance,
-    one_of,
-    whole,
+    BINS_RULE,
+    BUDGET_RULE,
+    COMMON_RULES,
+    EPSILON_RULE,
+    RANDOM_STATE_RULE,
+    ParamRule,
+    make_choice_rule,
+    make_instance_rule,
+    make_integer_rule,
 )
-from discreet.estimators.private import Pay, PrivateEstimator, check_bins, kept
-from discreet.federated.counters import wanted_of
-from discreet.federated.simulation import Terms, simulate_horizontal, simulate_vertical
+from discreet.estimators.private import (
+    ChargeCallback,
+    PrivateEstimator,
+    check_bins,
+    with_simulation_assumption,
+)
+from discreet.federated.counters import make_feature_requests
+from discreet.federated.simulation import RoundTerms, simulate_horizontal, simulate_vertical
 from discreet.model import NaiveBayesModel
 from discreet.privacy import Guarantee
 from discreet.randomness import as_random
@@ -33,10 +38,13 @@ from discreet.statistics import Statistics
 
 __all__ = ["FederatedNB"]
 
-APART = "the providers are separate parties: here they were simulated in one process"
+SIMULATION_ASSUMPTION = (
+    "the providers are separate parties: here they were simulated in one process"
+)
+"""Assumption of a guarantee whose providers were simulated in one process."""
 
 
-def _keys() -> Any:
+def _get_key_types() -> Any:
     try:
         from discreet.federated.crypto.paillier import PrivateKey
     except MissingDependencyError:  # without the dependency there are no keys
@@ -132,21 +140,25 @@ class FederatedNB(PrivateEstimator):
     'federated'
     """
 
-    _rules: ClassVar[Mapping[str, Rule]] = {
-        "epsilon": EPSILON,
-        "providers": whole("a whole number of at least 2, or 'rows'", 2, names=("rows",)),
-        "partition": one_of("horizontal", "vertical"),
-        "mode": one_of("counts", "probabilities"),
-        "aggregation": one_of("masks", "paillier").or_none("for masks"),
-        "tolerated": whole("a whole number of at least 0", 0),
-        "bins": BINS,
-        "numeric": one_of("bins", "moments"),
-        "key": instance("a PrivateKey of discreet.federated", _keys).or_none("for a new one"),
-        "budget": BUDGET,
-        **COMMON,
-        "random_state": RANDOM,
+    _param_rules: ClassVar[Mapping[str, ParamRule]] = {
+        "epsilon": EPSILON_RULE,
+        "providers": make_integer_rule(
+            "a whole number of at least 2, or 'rows'", 2, allowed_names=("rows",)
+        ),
+        "partition": make_choice_rule("horizontal", "vertical"),
+        "mode": make_choice_rule("counts", "probabilities"),
+        "aggregation": make_choice_rule("masks", "paillier").allow_none("for masks"),
+        "tolerated": make_integer_rule("a whole number of at least 0", 0),
+        "bins": BINS_RULE,
+        "numeric": make_choice_rule("bins", "moments"),
+        "key": make_instance_rule("a PrivateKey of discreet.federated", _get_key_types).allow_none(
+            "for a new one"
+        ),
+        "budget": BUDGET_RULE,
+        **COMMON_RULES,
+        "random_state": RANDOM_STATE_RULE,
     }
-    _once = (
+    _partial_fit_refusal = (
         "a second call would spend epsilon again on people who took part before. Fit once, or run "
         "one round of discreet.federated over all providers"
     )
@@ -186,53 +198,72 @@ class FederatedNB(PrivateEstimator):
         self.unseen = unseen
         self.random_state = random_state
 
-    def _checked(self) -> Given:
-        given = super()._checked()
-        if given["partition"] == "vertical" and given["providers"] == "rows":
+    def _check_params(self) -> CheckedParams:
+        params = super()._check_params()
+        if params["partition"] == "vertical" and params["providers"] == "rows":
             raise SchemaError(
                 "providers='rows', but in a vertical round providers hold columns; write a number "
                 "of providers"
             )
-        if given["key"] is not None and given["aggregation"] != "paillier":
+        if params["key"] is not None and params["aggregation"] != "paillier":
             raise SchemaError(
                 "key is a Paillier key, which masks do not use; write aggregation='paillier', or "
                 "leave the key out"
             )
-        return given
+        return params
 
-    def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics | NaiveBayesModel:
-        schema, columns, codes = rows.schema, rows.columns, rows.codes
-        check_bins(given, schema)
-        moments: list[str] = []
-        if given["numeric"] == "moments":
-            moments = [one.name for one in schema.features if isinstance(one, Numeric)]
-        wanted = wanted_of(schema, given["bins"], moments)
-        random, key = as_random(given["random_state"]), given["key"]
-        epsilon, providers = given["epsilon"], given["providers"]
-        aggregation: Any = given["aggregation"] or "masks"
-        terms = Terms(schema, wanted, epsilon, given["mode"], aggregation, given["tolerated"])
-        for name, column in columns.items():  # refuse invalid values before the charge
-            Cells.of(schema, name, given["bins"]).column(column)
-        pay(Guarantee.nothing() if math.isinf(epsilon) else Guarantee(epsilon, trust="federated"))
-        if given["partition"] == "vertical":
+    def _compute_release(
+        self, training_rows: TrainingRows, params: CheckedParams, charge: ChargeCallback
+    ) -> Statistics | NaiveBayesModel:
+        schema, columns, class_codes = (
+            training_rows.schema,
+            training_rows.columns,
+            training_rows.class_codes,
+        )
+        check_bins(params, schema)
+        moment_names: list[str] = []
+        if params["numeric"] == "moments":
+            moment_names = [
+                feature.name for feature in schema.features if isinstance(feature, Numeric)
+            ]
+        requests = make_feature_requests(schema, params["bins"], moment_names)
+        random, key = as_random(params["random_state"]), params["key"]
+        epsilon, providers = params["epsilon"], params["providers"]
+        aggregation: Any = params["aggregation"] or "masks"
+        round_terms = RoundTerms(
+            schema, requests, epsilon, params["mode"], aggregation, params["tolerated"]
+        )
+        for feature_name, column in columns.items():  # refuse invalid values before the charge
+            Cells.from_schema(schema, feature_name, params["bins"]).encode_column(column)
+        charge(
+            Guarantee.make_unprotected()
+            if math.isinf(epsilon)
+            else Guarantee(epsilon, trust="federated")
+        )
+        if params["partition"] == "vertical":
             release, self.manifest_ = simulate_vertical(
-                terms, dict(columns), codes, random, key, providers=providers
+                round_terms, dict(columns), class_codes, random, key, providers=providers
             )
         else:
-            count = max(2, len(codes)) if providers == "rows" else providers
-            parts = _dealt(columns, codes, count)
-            release, self.manifest_ = simulate_horizontal(terms, parts, random, key)
+            provider_count = max(2, len(class_codes)) if providers == "rows" else providers
+            provider_parts = _split_rows(columns, class_codes, provider_count)
+            release, self.manifest_ = simulate_horizontal(round_terms, provider_parts, random, key)
         self.inconsistent_ = release.inconsistent
-        release = release.promising(kept(release.model.guarantee, APART))
+        release = release.with_guarantee(
+            with_simulation_assumption(release.model.guarantee, SIMULATION_ASSUMPTION)
+        )
         return release.statistics or release.model
 
 
-def _dealt(
-    columns: Mapping[str, Any], codes: Any, providers: int
+def _split_rows(
+    columns: Mapping[str, Any], class_codes: Any, provider_count: int
 ) -> list[tuple[dict[str, Any], Any]]:
     """The rows of each provider, in equal shares."""
-    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    column_arrays = {feature_name: np.asarray(column) for feature_name, column in columns.items()}
     return [
-        ({name: column[rows] for name, column in arrays.items()}, codes[rows])
-        for rows in np.array_split(np.arange(len(codes)), providers)
+        (
+            {feature_name: column[row_indices] for feature_name, column in column_arrays.items()},
+            class_codes[row_indices],
+        )
+        for row_indices in np.array_split(np.arange(len(class_codes)), provider_count)
     ]

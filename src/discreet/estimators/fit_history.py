@@ -10,8 +10,8 @@ That is at least what any single person has spent: somebody who was in four fold
 less, nobody more. Different people whose records are equal are taken for the same.
 
 No record is stored: of each distinct row 64 bits under a key of this process. Beyond
-:data:`MAX_ROWS` of them those are dropped whose last bits are not zero, so that large overlaps are
-still found.
+:data:`MAX_ROW_HASHES` of them those are dropped whose last bits are not zero, so that large
+overlaps are still found.
 """
 
 from __future__ import annotations
@@ -30,18 +30,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding import _flat, is_missing
+from discreet.encoding import _to_flat_array, is_missing
 from discreet.privacy import Guarantee
-from discreet.schema import text_of
+from discreet.schema import format_value
 
 __all__ = ["FitHistory", "PrivacySpend", "current_history", "hash_rows", "hash_source"]
 
 Hashes = NDArray[np.uint64]
 
-MAX_ROWS = 1 << 21  # row hashes of all fits together: 16 MB
-CHUNK_ROWS = 1 << 13  # rows hashed at once, few enough for the processor's cache
-_KEY = secrets.token_bytes(16)
-_FACTORS = np.frombuffer(secrets.token_bytes(16), np.uint64) | np.uint64(1)
+MAX_ROW_HASHES = 1 << 21
+"""Largest number of row hashes kept of all fits together: 16 MB at 8 bytes each."""
+CHUNK_ROWS = 1 << 13
+"""Rows hashed in one pass, few enough for the processor's cache."""
+_HASH_KEY = secrets.token_bytes(16)
+"""Key of this process for the hashes of text."""
+_HASH_FACTORS = np.frombuffer(secrets.token_bytes(16), np.uint64) | np.uint64(1)
+"""Two odd factors of this process that mix 64-bit values."""
 
 
 @dataclass(frozen=True)
@@ -50,30 +54,30 @@ class PrivacySpend:
 
     Parameters
     ----------
-    fits : int
-    least, most : float
+    fit_count : int
+    min_epsilon, max_epsilon : float
         The smallest and the largest epsilon of a single fit.
     epsilon, delta : Fraction
         Of all of them.
     """
 
-    fits: int
-    least: float
-    most: float
+    fit_count: int
+    min_epsilon: float
+    max_epsilon: float
     epsilon: Fraction
     delta: Fraction
 
     @classmethod
-    def for_fit(cls, cost: Guarantee) -> PrivacySpend:
+    def for_fit(cls, guarantee: Guarantee) -> PrivacySpend:
         """The cost of a single fit."""
-        amounts = Fraction(repr(cost.epsilon)), Fraction(repr(cost.delta))
-        return cls(1, cost.epsilon, cost.epsilon, *amounts)
+        amounts = Fraction(repr(guarantee.epsilon)), Fraction(repr(guarantee.delta))
+        return cls(1, guarantee.epsilon, guarantee.epsilon, *amounts)
 
     def __add__(self, other: PrivacySpend) -> PrivacySpend:
         return PrivacySpend(
-            self.fits + other.fits,
-            min(self.least, other.least),
-            max(self.most, other.most),
+            self.fit_count + other.fit_count,
+            min(self.min_epsilon, other.min_epsilon),
+            max(self.max_epsilon, other.max_epsilon),
             self.epsilon + other.epsilon,
             self.delta + other.delta,
         )
@@ -88,70 +92,75 @@ class FitHistory:
         Row hashes that are stored.
     """
 
-    def __init__(self, max_rows: int = MAX_ROWS) -> None:
+    def __init__(self, max_rows: int = MAX_ROW_HASHES) -> None:
         self.max_rows = max_rows
         self.lock = threading.Lock()
         self.groups: list[tuple[Hashes, PrivacySpend]] = []
 
-    def add(self, rows: Hashes, cost: Guarantee) -> PrivacySpend:
+    def add(self, row_hashes: Hashes, guarantee: Guarantee) -> PrivacySpend:
         """Record a fit; gives what all fits of its group cost together.
 
         Parameters
         ----------
-        rows : array of uint64
+        row_hashes : array of uint64
             From :func:`hash_rows` or :func:`hash_source`.
-        cost : Guarantee
+        guarantee : Guarantee
         """
-        spend = PrivacySpend.for_fit(cost)
+        total_spend = PrivacySpend.for_fit(guarantee)
         with self.lock:
             groups = []
-            fitted = rows
+            fitted_hashes = row_hashes
             for group_rows, group_spend in self.groups:
-                if _contains(fitted, group_rows).any():
-                    earlier = group_rows[~_contains(rows, group_rows)]
-                    rows = np.sort(np.concatenate([rows, earlier]), kind="stable")
-                    spend = spend + group_spend
+                if _find_contained(fitted_hashes, group_rows).any():
+                    earlier_hashes = group_rows[~_find_contained(row_hashes, group_rows)]
+                    row_hashes = np.sort(
+                        np.concatenate([row_hashes, earlier_hashes]), kind="stable"
+                    )
+                    total_spend = total_spend + group_spend
                 else:
                     groups.append((group_rows, group_spend))
-            groups.append((rows, spend))
-            mask = np.uint64(0)
+            groups.append((row_hashes, total_spend))
+            bit_mask = np.uint64(0)
             while sum(len(group_rows) for group_rows, _ in groups) > self.max_rows:
-                mask = (mask << np.uint64(1)) | np.uint64(1)
-                groups = [(hashes[(hashes & mask) == 0], total) for hashes, total in groups]
+                bit_mask = (bit_mask << np.uint64(1)) | np.uint64(1)
+                groups = [
+                    (group_rows[(group_rows & bit_mask) == 0], group_spend)
+                    for group_rows, group_spend in groups
+                ]
             self.groups = groups
-        return spend
+        return total_spend
 
 
-def _contains(hashes: Hashes, wanted: Hashes) -> NDArray[np.bool_]:
+def _find_contained(hashes: Hashes, wanted_hashes: Hashes) -> NDArray[np.bool_]:
     """Which of the wanted hashes are among the others; both are sorted."""
     if not len(hashes):
-        return np.zeros(len(wanted), dtype=bool)
-    places = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
-    return np.asarray(hashes[places] == wanted)
+        return np.zeros(len(wanted_hashes), dtype=bool)
+    positions = np.minimum(np.searchsorted(hashes, wanted_hashes), len(hashes) - 1)
+    return np.asarray(hashes[positions] == wanted_hashes)
 
 
-def hash_rows(columns: Mapping[str, Any], count: int) -> Hashes:
+def hash_rows(columns: Mapping[str, Any], row_count: int) -> Hashes:
     """Hash the distinct rows of a table, 64 bits each.
 
     Parameters
     ----------
     columns : mapping of name to column
         Names do not matter, their order does.
-    count : int
+    row_count : int
         Rows.
     """
-    values = [_as_numbers(column) for column in columns.values()]
-    hashes = np.zeros(count, np.uint64)
-    for start in range(0, count, CHUNK_ROWS):
+    column_values = [_as_numbers(column) for column in columns.values()]
+    hashes = np.zeros(row_count, np.uint64)
+    for start in range(0, row_count, CHUNK_ROWS):
         chunk = hashes[start : start + CHUNK_ROWS]
-        for column in values:
-            chunk ^= _value_bits(column[start : start + CHUNK_ROWS])
-            chunk *= _FACTORS[0]
+        for column in column_values:
+            chunk ^= _to_value_bits(column[start : start + CHUNK_ROWS])
+            chunk *= _HASH_FACTORS[0]
             chunk ^= chunk >> np.uint64(32)
-        chunk *= _FACTORS[1]
+        chunk *= _HASH_FACTORS[1]
         chunk ^= chunk >> np.uint64(29)
     hashes.sort()
-    return hashes[np.concatenate(([True], hashes[1:] != hashes[:-1]))] if count else hashes
+    return hashes[np.concatenate(([True], hashes[1:] != hashes[:-1]))] if row_count else hashes
 
 
 def hash_source(name: str) -> Hashes:
@@ -166,7 +175,7 @@ def hash_source(name: str) -> Hashes:
 
 def _as_numbers(column: Any) -> NDArray[Any]:
     """The numbers of a column as they are; of anything else 64 bits for every value."""
-    values: NDArray[Any] = _flat(column)
+    values: NDArray[Any] = _to_flat_array(column)
     if values.dtype == np.uint64:  # numbers that would look like bits
         return values.astype(np.float64)
     if values.dtype.kind in "iuf":
@@ -175,80 +184,80 @@ def _as_numbers(column: Any) -> NDArray[Any]:
 
     objects = values.astype(object)
     if pd.api.types.infer_dtype(objects) != "string":
-        kinds = set(map(type, objects)) - {str, np.str_, type(None)}
-        if not (kinds <= {int, float} or kinds == {bool}):
-            return _hash_each(objects)
-    codes, distinct = pd.factorize(objects, use_na_sentinel=False)
-    bits = np.array([_hash_value(value) for value in distinct], np.uint64)
-    return np.asarray(bits[codes], np.uint64)
+        value_types = set(map(type, objects)) - {str, np.str_, type(None)}
+        if not (value_types <= {int, float} or value_types == {bool}):
+            return _hash_mixed_values(objects)
+    distinct_indices, distinct_values = pd.factorize(objects, use_na_sentinel=False)
+    distinct_bits = np.array([_hash_value(value) for value in distinct_values], np.uint64)
+    return np.asarray(distinct_bits[distinct_indices], np.uint64)
 
 
-def _hash_each(values: NDArray[Any]) -> Hashes:
+def _hash_mixed_values(values: NDArray[Any]) -> Hashes:
     """Hash values of mixed types one by one: True equals 1, but must hash differently."""
-    known: dict[tuple[type, str], int] = {}
-    bits = np.empty(len(values), np.uint64)
+    bits_by_spelling: dict[tuple[type, str], int] = {}
+    row_bits = np.empty(len(values), np.uint64)
     for row, value in enumerate(values):
-        spelling = type(value), _spell(value)
-        if (found := known.get(spelling)) is None:
-            found = known[spelling] = _hash_value(value)
-        bits[row] = found
-    return bits
+        spelling = type(value), _format_value(value)
+        if (value_bits := bits_by_spelling.get(spelling)) is None:
+            value_bits = bits_by_spelling[spelling] = _hash_value(value)
+        row_bits[row] = value_bits
+    return row_bits
 
 
-def _value_bits(values: NDArray[Any]) -> Hashes:
+def _to_value_bits(values: NDArray[Any]) -> Hashes:
     """64 bits for every value, the same for 1, 1.0 and "1"."""
     if values.dtype == np.uint64:
         return values
     numbers = values.astype(np.float64)
     numbers += 0.0  # minus zero becomes zero
     numbers[np.isnan(numbers)] = np.nan
-    bits: Hashes = numbers.view(np.uint64)
-    return bits
+    value_bits: Hashes = numbers.view(np.uint64)
+    return value_bits
 
 
 def _hash_value(value: Any) -> int:
     if is_missing(value):
         return int(np.array(np.nan).view(np.uint64))
-    text = _spell(value)
+    text = _format_value(value)
     try:
         return int(np.array(float(text) + 0.0).view(np.uint64))
     except ValueError:
         return _hash_text(text)
 
 
-def _spell(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """The text form of any value; a value without one is represented by its type."""
     try:
-        return text_of(value)
+        return format_value(value)
     except (ValueError, TypeError, ArithmeticError):
         # Python writes whole numbers of thousands of digits in other bases only
         return f"{value:#x}" if isinstance(value, int) else f"some {type(value).__name__}"
 
 
 def _hash_text(text: str) -> int:
-    keyed = hashlib.blake2b(text.encode(errors="replace"), digest_size=8, key=_KEY)
-    return int.from_bytes(keyed.digest(), "little")
+    keyed_hash = hashlib.blake2b(text.encode(errors="replace"), digest_size=8, key=_HASH_KEY)
+    return int.from_bytes(keyed_hash.digest(), "little")
 
 
 PROCESS_HISTORY = FitHistory()
 """The fits of this process."""
 
-_current: ContextVar[FitHistory] = ContextVar("fit history", default=PROCESS_HISTORY)
+_current_history: ContextVar[FitHistory] = ContextVar("fit history", default=PROCESS_HISTORY)
 
 
 def current_history() -> FitHistory:
     """Where fits are recorded here: in the process, unless they are isolated."""
-    return _current.get()
+    return _current_history.get()
 
 
 @contextmanager
 def isolated_fit_history() -> Iterator[None]:
     """Record no fits made inside this block; for experiments on invented data."""
-    token = _current.set(FitHistory())
+    token = _current_history.set(FitHistory())
     try:
         yield
     finally:
-        _current.reset(token)
+        _current_history.reset(token)
 
 
 if hasattr(os, "register_at_fork"):  # a lock that another thread holds would never be released

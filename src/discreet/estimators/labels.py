@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import CellCodes
-from discreet.encoding import class_codes
+from discreet.encoding import encode_classes
 from discreet.errors import SchemaError
 from discreet.estimators import surroundings
-from discreet.schema import Schema, text_of
+from discreet.schema import Schema, format_value
 
-__all__ = ["labelled"]
+__all__ = ["match_labels"]
 
 
-def labelled(schema: Schema, y: NDArray[Any]) -> tuple[NDArray[Any], CellCodes]:
+def match_labels(schema: Schema, y: NDArray[Any]) -> tuple[NDArray[Any], CellCodes]:
     """The classes of the schema in the type of y, and the class index of each row.
 
     Parameters
@@ -35,71 +35,88 @@ def labelled(schema: Schema, y: NDArray[Any]) -> tuple[NDArray[Any], CellCodes]:
     if y.dtype.kind == "O" and set(map(type, y)) == {int}:
         labels = np.asarray(y.tolist())
     if labels.dtype.kind in "iu" and labels.size:
-        found = np.unique(labels)
-        known = {text_of(value) for value in schema.classes}
-        if not {text_of(value) for value in found} <= known and _numbers(found, schema):
-            return _decoded(schema, labels, found, known)
-    return _own_classes(schema, y), class_codes(schema, y)
+        distinct_labels = np.unique(labels)
+        class_texts = {format_value(value) for value in schema.classes}
+        if not {
+            format_value(value) for value in distinct_labels
+        } <= class_texts and _can_be_class_numbers(distinct_labels, schema):
+            return _decode_labels(schema, labels, distinct_labels, class_texts)
+    return _convert_classes(schema, y), encode_classes(schema, y)
 
 
-def _numbers(found: NDArray[Any], schema: Schema) -> bool:
+def _can_be_class_numbers(distinct_labels: NDArray[Any], schema: Schema) -> bool:
     """Whether labels could be numbers of the classes."""
-    return bool(found[0] >= 0 and found[-1] < len(schema.classes))
+    return bool(distinct_labels[0] >= 0 and distinct_labels[-1] < len(schema.classes))
 
 
-def _decoded(
-    schema: Schema, y: NDArray[Any], found: NDArray[Any], known: set[str]
+def _decode_labels(
+    schema: Schema, y: NDArray[Any], distinct_labels: NDArray[Any], class_texts: set[str]
 ) -> tuple[NDArray[Any], CellCodes]:
-    count = len(schema.classes)
-    what = f"{schema.target}: y holds {', '.join(map(str, found[:5].tolist()))}" + ", …" * (
-        len(found) > 5
+    class_count = len(schema.classes)
+    message_start = (
+        f"{schema.target}: y holds {', '.join(map(str, distinct_labels[:5].tolist()))}"
+        + ", …" * (len(distinct_labels) > 5)
     )
-    if both := known & {str(number) for number in range(count)}:
+    if ambiguous_texts := class_texts & {str(number) for number in range(class_count)}:
         raise SchemaError(
-            f"{what}, not all of them public classes ({_list(schema.classes)}); numbers of classes "
-            f"in sorted order are not taken either, because {_list(sorted(both))} would mean two "
-            "things: give y as the classes are called, or name them in words"
+            f"{message_start}, not all of them public classes ({_format_list(schema.classes)}); "
+            "numbers of classes in sorted order are not taken either, because "
+            f"{_format_list(sorted(ambiguous_texts))} would mean two things: give y as the classes "
+            "are called, or name them in words"
         )
-    if found[-1] != count - 1:
+    if distinct_labels[-1] != class_count - 1:
         raise SchemaError(
-            f"{what}, which could be the numbers of any {int(found[-1]) + 1} of the {count} public "
-            f"classes ({_list(schema.classes)}); give y as the classes are called, or folds in "
-            "which every class occurs"
+            f"{message_start}, which could be the numbers of any {int(distinct_labels[-1]) + 1} of "
+            f"the {class_count} public classes ({_format_list(schema.classes)}); give y as the "
+            "classes are called, or folds in which every class occurs"
         )
-    order = _sorted(schema)
-    if order is None:
+    class_order = _sort_classes(schema)
+    if class_order is None:
         raise SchemaError(
-            f"{what}, and the order of the public classes ({_list(schema.classes)}) depends on "
-            "whether they are numbers or text; give y as they are called"
+            f"{message_start}, and the order of the public classes "
+            f"({_format_list(schema.classes)}) depends on whether they are numbers or text; give y "
+            "as they are called"
         )
-    if not surroundings.inside():
-        told = ", ".join(f"{i} is {schema.classes[at]}" for i, at in enumerate(order))
-        surroundings.warn(f"{what}: taken for the classes in sorted order ({told})", UserWarning)
-    ranks = np.empty(count, y.dtype)
-    ranks[order] = np.arange(count)
-    return ranks, np.asarray(order, np.int32)[y]
+    if not surroundings.is_called_by_sklearn():
+        order_text = ", ".join(
+            f"{rank} is {schema.classes[class_index]}"
+            for rank, class_index in enumerate(class_order)
+        )
+        surroundings.warn_user(
+            f"{message_start}: taken for the classes in sorted order ({order_text})", UserWarning
+        )
+    class_ranks = np.empty(class_count, y.dtype)
+    class_ranks[class_order] = np.arange(class_count)
+    return class_ranks, np.asarray(class_order, np.int32)[y]
 
 
-def _sorted(schema: Schema) -> list[int] | None:
+def _sort_classes(schema: Schema) -> list[int] | None:
     """Positions of the classes in sorted order; None where text and numbers differ in it."""
-    values = schema.classes
-    by_text = sorted(range(len(values)), key=lambda at: text_of(values[at]))
+    class_labels = schema.classes
+    by_text = sorted(
+        range(len(class_labels)), key=lambda class_index: format_value(class_labels[class_index])
+    )
     try:
-        by_number = sorted(range(len(values)), key=lambda at: float(text_of(values[at])))
+        by_number = sorted(
+            range(len(class_labels)),
+            key=lambda class_index: float(format_value(class_labels[class_index])),
+        )
     except ValueError:
         return by_text
     return by_text if by_text == by_number else None
 
 
-def _own_classes(schema: Schema, y: NDArray[Any]) -> NDArray[Any]:
+def _convert_classes(schema: Schema, y: NDArray[Any]) -> NDArray[Any]:
     """The schema's classes in the type of y: "0" and 0 are the same class."""
     if y.dtype.kind in "biuf":
         try:
-            return np.array([float(text_of(c)) for c in schema.classes]).astype(y.dtype)
+            return np.array(
+                [float(format_value(class_label)) for class_label in schema.classes]
+            ).astype(y.dtype)
         except ValueError:
             pass
     return np.array(schema.classes)
 
 
-def _list(values: Any) -> str:
-    return ", ".join(map(text_of, values[:5])) + (", …" if len(values) > 5 else "")
+def _format_list(values: Any) -> str:
+    return ", ".join(map(format_value, values[:5])) + (", …" if len(values) > 5 else "")

@@ -10,31 +10,38 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.collection.simulation import simulate
-from discreet.encoding import Bins, columns_of
+from discreet.collection.simulation import simulate_tally
+from discreet.encoding import Bins, get_columns
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess, estimate
-from discreet.estimators.base import Given, Rows
+from discreet.estimators.base import CheckedParams, TrainingRows
 from discreet.estimators.parameters import (
-    BINS,
-    BUDGET,
-    COMMON,
-    EPSILON,
-    LIKELIHOOD,
-    POSTPROCESS,
-    RANDOM,
-    Rule,
-    flag,
-    instance,
-    number,
-    one_of,
-    whole,
+    BINS_RULE,
+    BUDGET_RULE,
+    COMMON_RULES,
+    EPSILON_RULE,
+    LIKELIHOOD_RULE,
+    POSTPROCESS_RULE,
+    RANDOM_STATE_RULE,
+    ParamRule,
+    make_choice_rule,
+    make_flag_rule,
+    make_instance_rule,
+    make_integer_rule,
+    make_number_rule,
 )
-from discreet.estimators.private import Pay, PrivateEstimator, check_bins, kept, two_classes
-from discreet.local.inversion import statistics_of
+from discreet.estimators.private import (
+    SIMULATION_ASSUMPTION,
+    ChargeCallback,
+    PrivateEstimator,
+    check_bins,
+    require_two_classes,
+    with_simulation_assumption,
+)
+from discreet.local.inversion import estimate_statistics
 from discreet.local.plan import Design, Plan
-from discreet.local.planning import Approach, Choices, make_plan, quantile_cuts
-from discreet.local.waves import combined, focus_of
+from discreet.local.planning import MeanApproach, PlanOptions, compute_quantile_cuts, make_plan
+from discreet.local.waves import combine_waves, compute_focus
 from discreet.mechanisms.frequency import ORACLES
 from discreet.privacy import Guarantee
 from discreet.projection import DCA, PCA, Projection, fit_projection
@@ -42,13 +49,11 @@ from discreet.randomness import as_random
 from discreet.schema import Numeric, Schema
 from discreet.scoring import Scoring
 from discreet.statistics import Statistics
-from discreet.tables.in_memory import Contents, count_arrays
+from discreet.tables.in_memory import CountRequest, count_arrays
 
 __all__ = ["LocalNB"]
 
-RESTS = "each record is randomized on its owner's device; here one process simulates them"
-
-PLANNED = (
+PLAN_PARAMETERS = (
     "oracle",
     "numeric",
     "bins",
@@ -63,11 +68,13 @@ PLANNED = (
 """Parameters that a finished plan has fixed already."""
 
 
-def _table(value: Any) -> Any:
+def _check_public_sample(value: Any) -> Any:
     """A public sample: a table, or a pair of a table and its classes."""
     table = value[0] if isinstance(value, tuple) and len(value) == 2 else value
-    named = any(hasattr(table, name) for name in ("columns", "column_names", "keys"))
-    if not named and (isinstance(table, (str, bytes)) or np.ndim(table) != 2):
+    has_names = any(
+        hasattr(table, attribute_name) for attribute_name in ("columns", "column_names", "keys")
+    )
+    if not has_names and (isinstance(table, (str, bytes)) or np.ndim(table) != 2):
         raise ValueError
     return value
 
@@ -167,42 +174,46 @@ class LocalNB(PrivateEstimator):
     Examples
     --------
     >>> from discreet import LocalNB
-    >>> from discreet.datasets import mortgage
-    >>> people = mortgage(5000)
+    >>> from discreet.datasets import make_mortgage
+    >>> people = make_mortgage(5000)
     >>> nb = LocalNB(epsilon=2.0, schema=people.schema, random_state=0).fit(people.X, people.y)
     >>> nb.guarantee_.epsilon, nb.guarantee_.simulated
     (2.0, True)
     """
 
-    _rules: ClassVar[Mapping[str, Rule]] = {
-        "epsilon": EPSILON,
-        "oracle": one_of("auto", *ORACLES),
-        "plan": instance("'auto', 'pairs', 'paper' or a Plan", lambda: Plan, *get_args(Design)),
-        "numeric": one_of("bins", "gaussian"),
-        "bins": BINS,
-        "cut": one_of("width", "frequency-of-public-sample"),
-        "theta": number(
+    _param_rules: ClassVar[Mapping[str, ParamRule]] = {
+        "epsilon": EPSILON_RULE,
+        "oracle": make_choice_rule("auto", *ORACLES),
+        "plan": make_instance_rule(
+            "'auto', 'pairs', 'paper' or a Plan", lambda: Plan, *get_args(Design)
+        ),
+        "numeric": make_choice_rule("bins", "gaussian"),
+        "bins": BINS_RULE,
+        "cut": make_choice_rule("width", "frequency-of-public-sample"),
+        "theta": make_number_rule(
             "a number from 0 to 1", lambda theta: 0 <= theta <= 1, PrivacyError
-        ).or_none("for the best one"),
-        "approach": one_of(*get_args(Approach)),
-        "mechanism": one_of("one-bit", "duchi", "piecewise"),
-        "postprocess": POSTPROCESS,
-        "projection": instance("PCA(...) or DCA(...)", lambda: (PCA, DCA)).or_none(
+        ).allow_none("for the best one"),
+        "approach": make_choice_rule(*get_args(MeanApproach)),
+        "mechanism": make_choice_rule("one-bit", "duchi", "piecewise"),
+        "postprocess": POSTPROCESS_RULE,
+        "projection": make_instance_rule("PCA(...) or DCA(...)", lambda: (PCA, DCA)).allow_none(
             "for no projection"
         ),
-        "public_sample": Rule(
-            "a data frame, a 2-d array, or a pair of one and its classes", _table
-        ).or_none("if there is none"),
-        "waves": whole("a whole number of at least 1", 1),
-        "assignment": one_of("draw", "groups"),
-        "shuffled": flag(),
-        "delta": number("a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError),
-        "likelihood": LIKELIHOOD,
-        "budget": BUDGET,
-        **COMMON,
-        "random_state": RANDOM,
+        "public_sample": ParamRule(
+            "a data frame, a 2-d array, or a pair of one and its classes", _check_public_sample
+        ).allow_none("if there is none"),
+        "waves": make_integer_rule("a whole number of at least 1", 1),
+        "assignment": make_choice_rule("draw", "groups"),
+        "shuffled": make_flag_rule(),
+        "delta": make_number_rule(
+            "a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError
+        ),
+        "likelihood": LIKELIHOOD_RULE,
+        "budget": BUDGET_RULE,
+        **COMMON_RULES,
+        "random_state": RANDOM_STATE_RULE,
     }
-    _once = (
+    _partial_fit_refusal = (
         "a second call would ask the same people again and spend epsilon twice. Fit once, or "
         "collect with discreet.local, where tallies of further people are added"
     )
@@ -217,7 +228,7 @@ class LocalNB(PrivateEstimator):
         bins: Any = 8,
         cut: Literal["width", "frequency-of-public-sample"] = "width",
         theta: float | None = None,
-        approach: Approach = "hybrid",
+        approach: MeanApproach = "hybrid",
         mechanism: Literal["one-bit", "duchi", "piecewise"] = "one-bit",
         postprocess: Postprocess | None = None,
         projection: PCA | DCA | None = None,
@@ -258,100 +269,128 @@ class LocalNB(PrivateEstimator):
         self.unseen = unseen
         self.random_state = random_state
 
-    def _checked(self) -> Given:
-        given = super()._checked()
-        if given["waves"] > 1 and (given["numeric"] == "gaussian" or isinstance(self.plan, Plan)):
+    def _check_params(self) -> CheckedParams:
+        params = super()._check_params()
+        if params["waves"] > 1 and (params["numeric"] == "gaussian" or isinstance(self.plan, Plan)):
             raise SchemaError("waves re-issue plans of cells; use numeric='bins' and no fixed plan")
         if isinstance(self.plan, Plan):
-            self._agree(self.plan, given)
-        return given
+            self._check_plan(self.plan, params)
+        return params
 
-    def _agree(self, plan: Plan, given: Given) -> None:
+    def _check_plan(self, plan: Plan, params: CheckedParams) -> None:
         """Refuse parameters that contradict the finished plan."""
-        promised = plan.guarantee.epsilon
-        if given["epsilon"] != promised:
+        plan_epsilon = plan.guarantee.epsilon
+        if params["epsilon"] != plan_epsilon:
             raise PrivacyError(
-                f"epsilon={given['epsilon']!r}, but the plan promises {promised!r} in total; write "
-                f"epsilon={promised!r}, or make a plan for the epsilon you want"
+                f"epsilon={params['epsilon']!r}, but the plan promises {plan_epsilon!r} in total; "
+                f"write epsilon={plan_epsilon!r}, or make a plan for the epsilon you want"
             )
-        defaults = inspect.signature(type(self)).parameters
-        for name in PLANNED:
-            if given[name] != defaults[name].default:
+        signature_params = inspect.signature(type(self)).parameters
+        for param_name in PLAN_PARAMETERS:
+            if params[param_name] != signature_params[param_name].default:
                 raise SchemaError(
-                    f"{name}={given[name]!r} was given with a finished plan, which has fixed "
-                    f"it already; leave {name} out, or make the plan with it"
+                    f"{param_name}={params[param_name]!r} was given with a finished plan, which "
+                    f"has fixed it already; leave {param_name} out, or make the plan with it"
                 )
 
-    def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics:
-        found = self._statistics(rows, given, pay)
-        scoring = Scoring(given["postprocess"], likelihood=given["likelihood"])
-        return replace(found, projection=self.projection_, scoring=scoring)
+    def _compute_release(
+        self, training_rows: TrainingRows, params: CheckedParams, charge: ChargeCallback
+    ) -> Statistics:
+        statistics = self._estimate_statistics(training_rows, params, charge)
+        scoring = Scoring(params["postprocess"], likelihood=params["likelihood"])
+        return replace(statistics, projection=self.projection_, scoring=scoring)
 
-    def _statistics(self, rows: Rows, given: Given, pay: Pay) -> Statistics:
-        schema, columns = rows.schema, rows.columns
-        if not self._exact:
-            two_classes(schema)
-        self.projection_ = self._projected(schema, given)
+    def _estimate_statistics(
+        self, training_rows: TrainingRows, params: CheckedParams, charge: ChargeCallback
+    ) -> Statistics:
+        schema, columns = training_rows.schema, training_rows.columns
+        if not self._is_exact:
+            require_two_classes(schema)
+        self.projection_ = self._fit_projection(schema, params)
         if self.projection_ is None:
-            check_bins(given, schema)
+            check_bins(params, schema)
         else:
-            columns, schema = self.projection_.columns(columns), self.projection_.after
-        bins = self._bins(schema, given)
-        if not self._exact:
-            return self._collected(rows, bins, given, pay)
-        pay(Guarantee.nothing())
-        if given["numeric"] == "gaussian":
-            return count_arrays(schema, columns, rows.codes)
-        return count_arrays(schema, columns, rows.codes, Contents(bins, moments=None))
+            columns, schema = (
+                self.projection_.transform_columns(columns),
+                self.projection_.output_schema,
+            )
+        bins = self._resolve_bins(schema, params)
+        if not self._is_exact:
+            return self._simulate_collection(training_rows, bins, params, charge)
+        charge(Guarantee.make_unprotected())
+        if params["numeric"] == "gaussian":
+            return count_arrays(schema, columns, training_rows.class_codes)
+        return count_arrays(
+            schema, columns, training_rows.class_codes, CountRequest(bins, moments=None)
+        )
 
-    def _projected(self, schema: Schema, given: Given) -> Projection | None:
-        if isinstance(given["plan"], Plan):
-            return given["plan"].projection
-        if given["projection"] is None:
+    def _fit_projection(self, schema: Schema, params: CheckedParams) -> Projection | None:
+        if isinstance(params["plan"], Plan):
+            return params["plan"].projection
+        if params["projection"] is None:
             return None
-        sample, classes = _sample(schema, given)
-        return fit_projection(given["projection"], schema, sample, classes)
+        public_sample, sample_classes = _get_public_sample(schema, params)
+        return fit_projection(params["projection"], schema, public_sample, sample_classes)
 
-    def _bins(self, schema: Schema, given: Given) -> Bins:
-        bins: Bins = given["bins"]
-        if given["cut"] == "width":
+    def _resolve_bins(self, schema: Schema, params: CheckedParams) -> Bins:
+        bins: Bins = params["bins"]
+        if params["cut"] == "width":
             return bins
-        before = schema if self.projection_ is None else self.projection_.before
-        sample, _ = _sample(before, given)
+        original_schema = schema if self.projection_ is None else self.projection_.input_schema
+        public_sample, _ = _get_public_sample(original_schema, params)
         if self.projection_ is not None:
-            sample = self.projection_.columns(sample)
-        return quantile_cuts(schema, sample, bins)
+            public_sample = self.projection_.transform_columns(public_sample)
+        return compute_quantile_cuts(schema, public_sample, bins)
 
-    def _collected(self, rows: Rows, bins: Bins, given: Given, pay: Pay) -> Statistics:
-        waves, codes = given["waves"], rows.codes
-        people = -(-len(codes) // waves)  # of the first wave, which is the largest
-        plan = self._plan_of(rows, bins, people, {}, given)
-        columns = {name: np.asarray(column) for name, column in rows.columns.items()}
-        answers = plan.encoded(columns, codes)  # refuse invalid values before the charge
-        pay(kept(plan.promised(people), RESTS))  # nobody is in two waves
-        random = as_random(given["random_state"])
-        order = np.argsort(random.words(len(codes)), kind="stable") if waves > 1 else None
-        found: list[Statistics] = []
-        counts: list[int] = []
-        for wave in range(waves):
-            asked = slice(None) if order is None else order[wave::waves]
-            people = len(codes[asked])
-            if people == 0:
+    def _simulate_collection(
+        self, training_rows: TrainingRows, bins: Bins, params: CheckedParams, charge: ChargeCallback
+    ) -> Statistics:
+        wave_count, class_codes = params["waves"], training_rows.class_codes
+        respondents = -(-len(class_codes) // wave_count)  # of the first wave, which is the largest
+        plan = self._make_plan(training_rows, bins, respondents, {}, params)
+        columns = {name: np.asarray(column) for name, column in training_rows.columns.items()}
+        encoded_answers = plan.encode_columns(
+            columns, class_codes
+        )  # refuse invalid values before the charge
+        charge(
+            with_simulation_assumption(plan.make_guarantee(respondents), SIMULATION_ASSUMPTION)
+        )  # nobody is in two waves
+        random = as_random(params["random_state"])
+        row_order = (
+            np.argsort(random.words(len(class_codes)), kind="stable") if wave_count > 1 else None
+        )
+        wave_statistics: list[Statistics] = []
+        wave_sizes: list[int] = []
+        for wave_index in range(wave_count):
+            wave_rows = slice(None) if row_order is None else row_order[wave_index::wave_count]
+            respondents = len(class_codes[wave_rows])
+            if respondents == 0:
                 continue
-            if wave:
-                focus = focus_of(estimate(combined(found, counts), "bayes"))
-                plan = self._plan_of(rows, bins, people, focus, given)
+            if wave_index:
+                focus = compute_focus(estimate(combine_waves(wave_statistics, wave_sizes), "bayes"))
+                plan = self._make_plan(training_rows, bins, respondents, focus, params)
             self.plan_ = plan
-            tally = simulate(plan, answers[asked], random)
-            promise = kept(plan.promised(people), RESTS)
-            found.append(statistics_of(tally, promise))
-            counts.append(people)
-        return combined(found, counts) if len(found) > 1 else found[0]
+            tally = simulate_tally(plan, encoded_answers[wave_rows], random)
+            guarantee = with_simulation_assumption(
+                plan.make_guarantee(respondents), SIMULATION_ASSUMPTION
+            )
+            wave_statistics.append(estimate_statistics(tally, guarantee))
+            wave_sizes.append(respondents)
+        return (
+            combine_waves(wave_statistics, wave_sizes)
+            if len(wave_statistics) > 1
+            else wave_statistics[0]
+        )
 
-    def _plan_of(
-        self, rows: Rows, bins: Bins, people: int, focus: Mapping[str, float], given: Given
+    def _make_plan(
+        self,
+        training_rows: TrainingRows,
+        bins: Bins,
+        respondents: int,
+        focus: Mapping[str, float],
+        params: CheckedParams,
     ) -> Plan:
-        plan, schema = given["plan"], rows.schema
+        plan, schema = params["plan"], training_rows.schema
         if isinstance(plan, Plan):
             if plan.original != schema:
                 raise SchemaError(
@@ -359,37 +398,39 @@ class LocalNB(PrivateEstimator):
                     "make a plan for this one"
                 )
             return plan
-        numeric = any(isinstance(feature, Numeric) for feature in schema.features)
+        has_numeric = any(isinstance(feature, Numeric) for feature in schema.features)
         return make_plan(
             schema,
-            given["epsilon"],
-            people,
-            Choices(
+            params["epsilon"],
+            respondents,
+            PlanOptions(
                 kind=plan,
-                oracle=given["oracle"],
-                theta=given["theta"],
+                oracle=params["oracle"],
+                theta=params["theta"],
                 bins=bins,
-                numeric=given["numeric"] if numeric else "bins",
-                approach=given["approach"],
-                mechanism=given["mechanism"],
-                assignment="draw" if given["shuffled"] else given["assignment"],
+                numeric=params["numeric"] if has_numeric else "bins",
+                approach=params["approach"],
+                mechanism=params["mechanism"],
+                assignment="draw" if params["shuffled"] else params["assignment"],
                 focus=focus,
                 projection=self.projection_,
-                shuffled=given["delta"] if given["shuffled"] else None,
-                everyone=len(rows.codes),
+                shuffled=params["delta"] if params["shuffled"] else None,
+                respondents_all_waves=len(training_rows.class_codes),
             ),
         )
 
 
-def _sample(schema: Schema, given: Given) -> tuple[dict[str, Any], NDArray[Any] | None]:
-    sample, classes = given["public_sample"], None
-    if sample is None:
+def _get_public_sample(
+    schema: Schema, params: CheckedParams
+) -> tuple[dict[str, Any], NDArray[Any] | None]:
+    public_sample, sample_classes = params["public_sample"], None
+    if public_sample is None:
         raise SchemaError("public_sample is missing; write public_sample= with public records")
-    if isinstance(sample, tuple):
-        sample, classes = sample[0], np.asarray(sample[1])
-        if len(classes) != len(sample):
+    if isinstance(public_sample, tuple):
+        public_sample, sample_classes = public_sample[0], np.asarray(public_sample[1])
+        if len(sample_classes) != len(public_sample):
             raise SchemaError(
-                f"public_sample has {len(sample)} rows and {len(classes)} classes; give one class "
-                "for each row"
+                f"public_sample has {len(public_sample)} rows and {len(sample_classes)} classes; "
+                "give one class for each row"
             )
-    return columns_of(sample, schema.names), classes
+    return get_columns(public_sample, schema.names), sample_classes

@@ -11,9 +11,15 @@ import numpy as np
 
 from discreet.encoding import Cells
 from discreet.errors import EstimationError
-from discreet.estimators.base import NaiveBayesEstimator, class_prior_of
-from discreet.estimators.parameters import COMMON, LIKELIHOOD, PRIOR, Rule, number
-from discreet.schema import Categorical, Feature, Schema, text_of
+from discreet.estimators.base import NaiveBayesEstimator, get_class_prior
+from discreet.estimators.parameters import (
+    CLASS_PRIOR_RULE,
+    COMMON_RULES,
+    LIKELIHOOD_RULE,
+    ParamRule,
+    make_number_rule,
+)
+from discreet.schema import Categorical, Feature, Schema, format_value
 from discreet.scoring import Scoring
 from discreet.statistics import Statistics, Table
 from discreet.tables.in_memory import count_arrays
@@ -88,18 +94,20 @@ class MixedNB(NaiveBayesEstimator):
     >>> nb = MixedNB().fit(X, ["no", "no", "yes", "yes"])
     >>> nb.predict(pd.DataFrame({"colour": ["red"], "size": [1.2]})).tolist()
     ['no']
-    >>> nb.guarantee_.private
+    >>> nb.guarantee_.is_private
     False
     """
 
-    _rules: ClassVar[Mapping[str, Rule]] = {
-        "alpha": number("a finite number of at least 0", lambda alpha: 0 <= alpha < math.inf),
-        "var_smoothing": number(
+    _param_rules: ClassVar[Mapping[str, ParamRule]] = {
+        "alpha": make_number_rule(
+            "a finite number of at least 0", lambda alpha: 0 <= alpha < math.inf
+        ),
+        "var_smoothing": make_number_rule(
             "a finite number of at least 0", lambda share: 0 <= share < math.inf
         ),
-        "class_prior": PRIOR,
-        "likelihood": LIKELIHOOD,
-        **COMMON,
+        "class_prior": CLASS_PRIOR_RULE,
+        "likelihood": LIKELIHOOD_RULE,
+        **COMMON_RULES,
     }
 
     def __init__(
@@ -136,9 +144,9 @@ class MixedNB(NaiveBayesEstimator):
         -------
         self
         """
-        self._checked()
-        self._forget()
-        return self._learn(X, y, None, sample_weight)
+        self._check_params()
+        self._clear_fitted()
+        return self._learn_batch(X, y, None, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from another batch of records.
@@ -155,64 +163,74 @@ class MixedNB(NaiveBayesEstimator):
         -------
         self
         """
-        first = not hasattr(self, "model_")
-        if first and classes is None and self.schema is None:
+        is_first = not hasattr(self, "model_")
+        if is_first and classes is None and self.schema is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        if not first and classes is not None and not np.array_equal(self.classes_, classes):
+        if not is_first and classes is not None and not np.array_equal(self.classes_, classes):
             raise ValueError(
                 f"classes={list(classes)!r} is not the same as on the last call to partial_fit, "
                 f"which was {self.classes_.tolist()!r}"
             )
-        return self._learn(X, y, classes, sample_weight)
+        return self._learn_batch(X, y, classes, sample_weight)
 
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
-        given = self._checked()
-        known: Statistics | None = getattr(self, "statistics_", None)
-        if known is not None:
+    def _learn_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+        params = self._check_params()
+        earlier_statistics: Statistics | None = getattr(self, "statistics_", None)
+        if earlier_statistics is not None:
             classes = self.classes_
-        before = None if known is None else self.schema_
-        rows = self._read(X, y, given, sample_weight, classes=classes, before=before)
-        prior = class_prior_of(given, len(rows.classes))
-        schema = rows.schema
-        if known is not None:
-            known, schema = _grown(known, schema)
-        statistics = count_arrays(schema, rows.columns, rows.codes, weights=rows.weights)
-        if known is not None:
-            statistics = known + statistics
+        earlier_schema = None if earlier_statistics is None else self.schema_
+        training_rows = self._read_table(
+            X, y, params, sample_weight, classes=classes, earlier_schema=earlier_schema
+        )
+        class_prior = get_class_prior(params, len(training_rows.classes))
+        schema = training_rows.schema
+        if earlier_statistics is not None:
+            earlier_statistics, schema = _widen_statistics(earlier_statistics, schema)
+        statistics = count_arrays(
+            schema, training_rows.columns, training_rows.class_codes, weights=training_rows.weights
+        )
+        if earlier_statistics is not None:
+            statistics = earlier_statistics + statistics
         if np.sum(statistics.totals) <= 0:
             raise EstimationError(
                 "sample_weight is zero for every row; give at least one row a positive weight"
             )
         scoring = Scoring(
             "none",
-            smoothing=given["alpha"],
-            likelihood=given["likelihood"],
-            variance_smoothing=given["var_smoothing"],
-            prior=None if prior is None else tuple(prior.tolist()),
+            smoothing=params["alpha"],
+            likelihood=params["likelihood"],
+            variance_smoothing=params["var_smoothing"],
+            prior=None if class_prior is None else tuple(class_prior.tolist()),
         )
-        own = rows.classes if known is None else self._as_in_schema
-        return self._learnt(schema, own, replace(statistics, scoring=scoring))
+        class_labels = (
+            training_rows.classes if earlier_statistics is None else self._classes_in_schema_order
+        )
+        return self._set_fitted(schema, class_labels, replace(statistics, scoring=scoring))
 
 
-def _grown(statistics: Statistics, batch: Schema) -> tuple[Statistics, Schema]:
+def _widen_statistics(statistics: Statistics, batch_schema: Schema) -> tuple[Statistics, Schema]:
     """Extend statistics and schema by the categories of a new batch."""
-    before = statistics.schema
+    earlier_schema = statistics.schema
     features: list[Feature] = []
-    for old, new in zip(before.features, batch.features, strict=True):
-        if isinstance(old, Categorical) and isinstance(new, Categorical):
-            known = {text_of(value) for value in old.values}
-            extra = [value for value in new.values if text_of(value) not in known]
-            features.append(replace(old, values=(*old.values, *extra)))
+    for earlier_feature, batch_feature in zip(
+        earlier_schema.features, batch_schema.features, strict=True
+    ):
+        if isinstance(earlier_feature, Categorical) and isinstance(batch_feature, Categorical):
+            known_texts = {format_value(value) for value in earlier_feature.values}
+            new_values = [
+                value for value in batch_feature.values if format_value(value) not in known_texts
+            ]
+            features.append(replace(earlier_feature, values=(*earlier_feature.values, *new_values)))
         else:
-            features.append(old)
-    schema = replace(before, features=tuple(features))
-    if schema == before:
-        return statistics, before
+            features.append(earlier_feature)
+    schema = replace(earlier_schema, features=tuple(features))
+    if schema == earlier_schema:
+        return statistics, earlier_schema
     tables = {}
     for name, table in statistics.tables.items():
-        cells = Cells.of(schema, name)
-        added = cells.values - table.cells.values
-        position = table.cells.values
-        counts = np.insert(table.counts, [position] * added, 0, axis=1)
+        cells = Cells.from_schema(schema, name)
+        added_count = cells.value_count - table.cells.value_count
+        insert_position = table.cells.value_count
+        counts = np.insert(table.counts, [insert_position] * added_count, 0, axis=1)
         tables[name] = Table(cells, counts)
     return replace(statistics, schema=schema, tables=tables), schema

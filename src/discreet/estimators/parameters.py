@@ -1,6 +1,6 @@
 """Rules of the estimators' parameters: allowed values, and the error message that names them.
 
-Every estimator has one table, parameter name to :class:`Rule`. ``fit`` reads all parameters
+Every estimator has one table, parameter name to :class:`ParamRule`. ``fit`` reads all parameters
 through it before it looks at any data, so that no misspelt value is silently ignored.
 """
 
@@ -15,245 +15,283 @@ from typing import Any, get_args
 
 import numpy as np
 
+from discreet.encoding import MAX_BINS
 from discreet.errors import DiscreetError, FormatError, PrivacyError, SchemaError
 from discreet.estimation import Postprocess
 from discreet.ledger import Ledger
-from discreet.losses import as_written
+from discreet.losses import to_shortest_float
 from discreet.randomness import Random
 from discreet.schema import Schema
 
 __all__ = [
-    "BINS",
-    "BUDGET",
-    "COMMON",
-    "EPSILON",
-    "PRIOR",
-    "RANDOM",
-    "Rule",
-    "instance",
-    "number",
-    "one_of",
+    "BINS_RULE",
+    "BUDGET_RULE",
+    "CLASS_PRIOR_RULE",
+    "COMMON_RULES",
+    "EPSILON_RULE",
+    "RANDOM_STATE_RULE",
+    "ParamRule",
+    "make_choice_rule",
+    "make_instance_rule",
+    "make_number_rule",
 ]
 
-MOST_BINS = 1 << 16
-LEAST_EPSILON = 1e-9
+MIN_EPSILON = 1e-9
 """Smallest epsilon accepted: below it noise is too wide to be drawn exactly."""
 
 
 @dataclass(frozen=True)
-class Rule:
+class ParamRule:
     """The rule of one parameter: how to read it, and the words of its error.
 
     Parameters
     ----------
-    words : str
+    description : str
         Allowed values in words, for the error message.
-    read : callable
+    parse_value : callable
         Returns the value as plain Python (NumPy scalars become numbers); raises ``TypeError``,
         ``ValueError`` or ``ArithmeticError`` where the rule is broken.
-    error : type of DiscreetError
+    error_class : type of DiscreetError
         What the user sees.
     """
 
-    words: str
-    read: Callable[[Any], Any]
-    error: type[DiscreetError] = SchemaError
+    description: str
+    parse_value: Callable[[Any], Any]
+    error_class: type[DiscreetError] = SchemaError
 
-    def checked(self, name: str, value: Any) -> Any:
+    def check_value(self, param_name: str, value: Any) -> Any:
         """Return the plain value, or raise an error that names parameter, value and rule."""
         try:
-            return self.read(value)
+            return self.parse_value(value)
         except (FormatError, SchemaError) as error:  # keep the schema's or ledger's reason
-            raise type(error)(f"{name}={_short(value)}; write {self.words} ({error})") from None
+            raise type(error)(
+                f"{param_name}={_format_short(value)}; write {self.description} ({error})"
+            ) from None
         except (TypeError, ValueError, ArithmeticError):
-            raise self.error(f"{name}={_short(value)}; write {self.words}") from None
+            raise self.error_class(
+                f"{param_name}={_format_short(value)}; write {self.description}"
+            ) from None
 
-    def or_none(self, meaning: str) -> Rule:
+    def allow_none(self, meaning: str) -> ParamRule:
         """The same rule, with None allowed as well."""
 
-        def read(value: Any) -> Any:
-            return None if value is None else self.read(value)
+        def parse_or_none(value: Any) -> Any:
+            return None if value is None else self.parse_value(value)
 
-        return Rule(f"{self.words}, or None {meaning}", read, self.error)
+        return ParamRule(f"{self.description}, or None {meaning}", parse_or_none, self.error_class)
 
 
-def number(words: str, allowed: Callable[[float], bool], error: Any = SchemaError) -> Rule:
+def make_number_rule(
+    description: str, is_allowed: Callable[[float], bool], error_class: Any = SchemaError
+) -> ParamRule:
     """A real number, Python's or NumPy's; not text, and not true or false."""
 
-    def read(value: Any) -> float:
-        found = _real(value)
-        _if(allowed(found))
-        return found
+    def parse_number(value: Any) -> float:
+        real_value = _parse_real(value)
+        _require_valid(is_allowed(real_value))
+        return real_value
 
-    return Rule(words, read, error)
+    return ParamRule(description, parse_number, error_class)
 
 
-def whole(words: str, least: int, names: Sequence[str] = ()) -> Rule:
-    """A whole number of at least ``least``, or one of the names."""
+def make_integer_rule(
+    description: str, minimum: int, allowed_names: Sequence[str] = ()
+) -> ParamRule:
+    """A whole number of at least ``minimum``, or one of the names."""
 
-    def read(value: Any) -> Any:
+    def parse_integer(value: Any) -> Any:
         if isinstance(value, str):
-            return _if(value in names, str(value))
-        return _if(least <= (found := _whole(value)), found)
+            return _require_valid(value in allowed_names, str(value))
+        return _require_valid(minimum <= (integer_value := _parse_integer(value)), integer_value)
 
-    return Rule(words, read)
+    return ParamRule(description, parse_integer)
 
 
-def one_of(*values: Any, error: Any = SchemaError) -> Rule:
+def make_choice_rule(*values: Any, error_class: Any = SchemaError) -> ParamRule:
     """One of a few names or whole numbers."""
 
-    def read(value: Any) -> Any:
-        kind: Any = str if isinstance(value, str) else Integral
-        for one in values:
-            same = isinstance(one, kind) and not isinstance(value, bool) and one == value
-            if same:
-                return one
+    def parse_choice(value: Any) -> Any:
+        value_type: Any = str if isinstance(value, str) else Integral
+        for allowed_value in values:
+            is_same = (
+                isinstance(allowed_value, value_type)
+                and not isinstance(value, bool)
+                and allowed_value == value
+            )
+            if is_same:
+                return allowed_value
         raise ValueError
 
-    *first, last = map(repr, values)
-    return Rule(f"{', '.join(first)} or {last}" if first else last, read, error)
+    *first_texts, last_text = map(repr, values)
+    return ParamRule(
+        f"{', '.join(first_texts)} or {last_text}" if first_texts else last_text,
+        parse_choice,
+        error_class,
+    )
 
 
-def instance(words: str, kinds: Callable[[], Any], *names: str) -> Rule:
+def make_instance_rule(
+    description: str, get_types: Callable[[], Any], *allowed_names: str
+) -> ParamRule:
     """An object of some kinds, imported only when needed, or one of the names."""
 
-    def read(value: Any) -> Any:
+    def parse_instance(value: Any) -> Any:
         if isinstance(value, str):
-            return _if(value in names, str(value))
-        return _if(value is not None and isinstance(value, kinds()), value)
+            return _require_valid(value in allowed_names, str(value))
+        return _require_valid(value is not None and isinstance(value, get_types()), value)
 
-    return Rule(words, read)
+    return ParamRule(description, parse_instance)
 
 
-def flag() -> Rule:
+def make_flag_rule() -> ParamRule:
     """True or False."""
 
-    def read(value: Any) -> bool:
-        _if(isinstance(value, (bool, np.bool_)))
+    def parse_flag(value: Any) -> bool:
+        _require_valid(isinstance(value, (bool, np.bool_)))
         return bool(value)
 
-    return Rule("True or False", read)
+    return ParamRule("True or False", parse_flag)
 
 
-def by_name(words: str, read: Callable[[Any], Any]) -> Rule:
+def make_mapping_rule(description: str, parse_entry: Callable[[Any], Any]) -> ParamRule:
     """A mapping of feature names to something."""
 
-    def every(value: Any) -> dict[str, Any]:
-        _if(isinstance(value, Mapping) and all(isinstance(name, str) for name in value))
-        return {str(name): read(one) for name, one in value.items()}
+    def parse_mapping(value: Any) -> dict[str, Any]:
+        _require_valid(
+            isinstance(value, Mapping) and all(isinstance(entry_name, str) for entry_name in value)
+        )
+        return {
+            str(entry_name): parse_entry(entry_value) for entry_name, entry_value in value.items()
+        }
 
-    return Rule(words, every)
+    return ParamRule(description, parse_mapping)
 
 
-def positive(value: Any) -> float:
+def parse_positive(value: Any) -> float:
     """A finite number above zero."""
-    found = _real(value)
-    _if(0 < found < math.inf)
-    return found
+    real_value = _parse_real(value)
+    _require_valid(0 < real_value < math.inf)
+    return real_value
 
 
-def _real(value: Any) -> float:
-    _if(isinstance(value, Real) and not isinstance(value, bool))
+def _parse_real(value: Any) -> float:
+    _require_valid(isinstance(value, Real) and not isinstance(value, bool))
     float(value)  # 10**400 does not fit a double: OverflowError
-    return float(as_written(value))
+    return float(to_shortest_float(value))
 
 
-def _whole(value: Any) -> int:
-    _if(isinstance(value, Integral) and not isinstance(value, bool))
+def _parse_integer(value: Any) -> int:
+    _require_valid(isinstance(value, Integral) and not isinstance(value, bool))
     return int(value)
 
 
-def _if(holds: Any, value: Any = None) -> Any:
-    if not holds:
+def _require_valid(is_valid: Any, value: Any = None) -> Any:
+    if not is_valid:
         raise ValueError
     return value
 
 
-def _short(value: Any) -> str:
+def _format_short(value: Any) -> str:
     """The value's repr, shortened to one line."""
-    shown = reprlib.Repr()
-    shown.maxstring = shown.maxother = shown.maxlong = 60
-    return " ".join(shown.repr(value.item() if isinstance(value, np.generic) else value).split())
+    short_repr = reprlib.Repr()
+    short_repr.maxstring = short_repr.maxother = short_repr.maxlong = 60
+    return " ".join(
+        short_repr.repr(value.item() if isinstance(value, np.generic) else value).split()
+    )
 
 
-def _bins(value: Any) -> Any:
-    def cut(one: Any) -> Any:
-        if isinstance(one, (Sequence, np.ndarray)) and not isinstance(one, str):
-            return [_if(math.isfinite(point := _real(p)), point) for p in one]
-        return _if(1 <= (count := _whole(one)) <= MOST_BINS, count)
+def _parse_bins(value: Any) -> Any:
+    def parse_cuts(requested_bins: Any) -> Any:
+        if isinstance(requested_bins, (Sequence, np.ndarray)) and not isinstance(
+            requested_bins, str
+        ):
+            return [
+                _require_valid(math.isfinite(finite_point := _parse_real(cut_point)), finite_point)
+                for cut_point in requested_bins
+            ]
+        return _require_valid(
+            1 <= (bin_count := _parse_integer(requested_bins)) <= MAX_BINS, bin_count
+        )
 
     if isinstance(value, Mapping):
-        return by_name("", cut).read(value)
-    return cut(_whole(value))
+        return make_mapping_rule("", parse_cuts).parse_value(value)
+    return parse_cuts(_parse_integer(value))
 
 
-def _choice_of_columns(value: Any) -> Any:
+def _parse_column_choice(value: Any) -> Any:
     if isinstance(value, str):
-        return _if(value in ("from_dtype", "all", "none"), value)
+        return _require_valid(value in ("from_dtype", "all", "none"), value)
     if value is None:
         return []
-    chosen = np.asarray(value)
-    _if(chosen.ndim == 1 and (chosen.size == 0 or chosen.dtype.kind in "biuU"))
-    return chosen.tolist()
+    column_choice = np.asarray(value)
+    _require_valid(
+        column_choice.ndim == 1 and (column_choice.size == 0 or column_choice.dtype.kind in "biuU")
+    )
+    return column_choice.tolist()
 
 
-def _prior(value: Any) -> Any:
-    prior = np.asarray(value, dtype=float)
-    _if(prior.ndim == 1 and (prior >= 0).all() and np.isclose(prior.sum(), 1.0))
-    return prior
+def _parse_class_prior(value: Any) -> Any:
+    class_prior = np.asarray(value, dtype=float)
+    _require_valid(
+        class_prior.ndim == 1 and (class_prior >= 0).all() and np.isclose(class_prior.sum(), 1.0)
+    )
+    return class_prior
 
 
-def _random(value: Any) -> Any:
-    kinds = (Random, np.random.Generator, np.random.RandomState)
-    if value is None or isinstance(value, kinds):
+def _parse_random_state(value: Any) -> Any:
+    random_types = (Random, np.random.Generator, np.random.RandomState)
+    if value is None or isinstance(value, random_types):
         return value
-    return _if((seed := _whole(value)) >= 0, seed)
+    return _require_valid((seed := _parse_integer(value)) >= 0, seed)
 
 
-def _ledger(value: Any) -> Ledger:
-    ledger = Ledger.of(value)
+def _open_ledger(value: Any) -> Ledger:
+    ledger = Ledger.coerce(value)
     ledger.read()  # raises unless the ledger exists and is readable
     return ledger
 
 
-EPSILON = number(
-    f"a number of at least {LEAST_EPSILON:g}, or math.inf for no privacy",
-    lambda epsilon: epsilon >= LEAST_EPSILON,
+EPSILON_RULE = make_number_rule(
+    f"a number of at least {MIN_EPSILON:g}, or math.inf for no privacy",
+    lambda epsilon: epsilon >= MIN_EPSILON,
     PrivacyError,
 )
-BINS = Rule(
-    f"a whole number from 1 to {MOST_BINS}, or a mapping of feature names to such numbers or to "
+BINS_RULE = ParamRule(
+    f"a whole number from 1 to {MAX_BINS}, or a mapping of feature names to such numbers or to "
     "lists of cut points",
-    _bins,
+    _parse_bins,
 )
-AUTO_BINS = Rule(
-    f"'auto', {BINS.words}", lambda value: "auto" if _is(value, "auto") else _bins(value)
+AUTO_BINS_RULE = ParamRule(
+    f"'auto', {BINS_RULE.description}",
+    lambda value: "auto" if _is_text(value, "auto") else _parse_bins(value),
 )
-PRIOR = Rule("one probability for each class, none negative, with the sum 1", _prior).or_none(
-    "for the learnt one"
-)
-RANDOM = Rule(
+CLASS_PRIOR_RULE = ParamRule(
+    "one probability for each class, none negative, with the sum 1", _parse_class_prior
+).allow_none("for the learnt one")
+RANDOM_STATE_RULE = ParamRule(
     "None for cryptographic randomness or, to simulate, a seed of at least 0, a numpy Generator or "
     "a discreet Random",
-    _random,
+    _parse_random_state,
 )
-LIKELIHOOD = one_of("gaussian", "truncated")
-POSTPROCESS = one_of(*get_args(Postprocess)).or_none("for 'bayes' where there is noise")
-BUDGET = Rule("a Ledger, the path of one, or a MemoryLedger", _ledger).or_none(
+LIKELIHOOD_RULE = make_choice_rule("gaussian", "truncated")
+POSTPROCESS_RULE = make_choice_rule(*get_args(Postprocess)).allow_none(
+    "for 'bayes' where there is noise"
+)
+BUDGET_RULE = ParamRule("a Ledger, the path of one, or a MemoryLedger", _open_ledger).allow_none(
     "to be warned about what fits add up to"
 )
-COMMON: Mapping[str, Rule] = {
-    "schema": Rule("a Schema, the path of one, or a mapping", Schema.of).or_none(
+COMMON_RULES: Mapping[str, ParamRule] = {
+    "schema": ParamRule("a Schema, the path of one, or a mapping", Schema.coerce).allow_none(
         "to take it from the data"
     ),
-    "categorical_features": Rule(
+    "categorical_features": ParamRule(
         "'from_dtype', 'all', 'none', or a list of names, indices or true/false",
-        _choice_of_columns,
+        _parse_column_choice,
     ),
-    "missing": one_of("skip", "category"),
-    "unseen": one_of("error", "other"),
+    "missing": make_choice_rule("skip", "category"),
+    "unseen": make_choice_rule("error", "other"),
 }
 
 
-def _is(value: Any, name: str) -> bool:
-    return isinstance(value, str) and value == name
+def _is_text(value: Any, expected_text: str) -> bool:
+    return isinstance(value, str) and value == expected_text

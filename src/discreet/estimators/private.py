@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import RefusedError, SchemaError
 from discreet.estimators import surroundings
-from discreet.estimators.base import Given, NaiveBayesEstimator, Rows
+from discreet.estimators.base import CheckedParams, NaiveBayesEstimator, TrainingRows
 from discreet.estimators.fit_history import (
     PROCESS_HISTORY,
     Hashes,
@@ -31,112 +31,152 @@ from discreet.estimators.fit_history import (
     hash_rows,
 )
 from discreet.model import NaiveBayesModel
-from discreet.privacy import Account, Guarantee, require_paid, rounded_up
+from discreet.privacy import Account, Guarantee, format_rounded_up, require_paid
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics
 
-__all__ = ["Pay", "PrivateEstimator", "Till", "check_bins", "kept", "two_classes"]
+__all__ = [
+    "SIMULATION_ASSUMPTION",
+    "ChargeCallback",
+    "FitAccounting",
+    "PrivateEstimator",
+    "check_bins",
+    "require_two_classes",
+    "with_simulation_assumption",
+]
 
-Pay = Callable[[Guarantee], Account | None]
+ChargeCallback = Callable[[Guarantee], Account | None]
 """Charges a guarantee, or raises; called once, before the first noise is drawn. Returns the account
 of the ledger that was charged, or None."""
 
-MOST = Fraction(sys.float_info.max)
+SIMULATION_ASSUMPTION = (
+    "each record is randomized on its owner's device; here one process simulates them"
+)
+"""Assumption of a guarantee whose randomizing devices were simulated in one process."""
+
+MAX_REPORTED_EPSILON = Fraction(sys.float_info.max)
 """Largest total that a warning reports: sums beyond the largest double are cut to it."""
 
 
-class Till:
+class FitAccounting:
     """Charges one fit to the ledger and adds the account to its guarantee.
 
     Parameters
     ----------
     estimator : PrivateEstimator
-    given : mapping
+    params : mapping
         Its parameters.
     schema : Schema
         Of the rows.
-    rows : callable
+    compute_hashes : callable
         Returns the hashes of the rows, for :class:`~discreet.estimators.fit_history.FitHistory`.
-    whose : str
+    data_source : str
         Whose data, for the ledger.
     """
 
     def __init__(
         self,
         estimator: PrivateEstimator,
-        given: Given,
+        params: CheckedParams,
         schema: Schema,
-        rows: Callable[[], Hashes],
-        whose: str,
+        compute_hashes: Callable[[], Hashes],
+        data_source: str,
     ) -> None:
-        self.name, self.budget, self.whose = type(estimator).__name__, given["budget"], whose
-        self.schema, self.rows = schema, rows
-        state = given["random_state"]
-        self.simulated = state.simulated if isinstance(state, Random) else state is not None
-        around = surroundings.callers()
-        self.prepared = surroundings.learnt_before(estimator, around)
-        self.around = around
-        self.hashes: Hashes | None = None
-        self.paid: Guarantee | None = None
-        self.account: Account | None = None
-        self.recognised = False
-
-    def pay(self, promise: Guarantee) -> Account | None:
-        """Charge the ledger, if there is one, and warn about what voids the guarantee."""
-        promise = promise.under(
-            schema=self.schema, simulated=self.simulated, prepared=self.prepared
+        self.estimator_name, self.budget, self.data_source = (
+            type(estimator).__name__,
+            params["budget"],
+            data_source,
         )
-        if self.prepared and promise.trust != "none":
-            surroundings.warn(f"{self.name}: the promise is void: {self.prepared}")
-        if promise.trust != "none":
-            for remark in surroundings.remarks(self.around, simulated=self.simulated):
-                surroundings.warn(remark)
-        if not promise.simulated and math.isfinite(promise.epsilon):
-            self.hashes = self.rows()  # before anything is paid, should a value be unreadable
+        self.schema, self.compute_hashes = schema, compute_hashes
+        random_state = params["random_state"]
+        self.is_simulated = (
+            random_state.simulated if isinstance(random_state, Random) else random_state is not None
+        )
+        meta_estimators = surroundings.find_meta_estimators()
+        self.preparation_reason = surroundings.find_data_dependence(estimator, meta_estimators)
+        self.meta_estimators = meta_estimators
+        self.row_hashes: Hashes | None = None
+        self.paid_guarantee: Guarantee | None = None
+        self.account: Account | None = None
+        self.has_known_rows = False
+
+    def charge_ledger(self, guarantee: Guarantee) -> Account | None:
+        """Charge the ledger, if there is one, and warn about what voids the guarantee."""
+        guarantee = guarantee.void_if(
+            schema=self.schema,
+            simulated=self.is_simulated,
+            preparation_reason=self.preparation_reason,
+        )
+        if self.preparation_reason and guarantee.trust != "none":
+            surroundings.warn_user(
+                f"{self.estimator_name}: the promise is void: {self.preparation_reason}"
+            )
+        if guarantee.trust != "none":
+            for remark in surroundings.list_remarks(
+                self.meta_estimators, is_simulated=self.is_simulated
+            ):
+                surroundings.warn_user(remark)
+        if not guarantee.simulated and math.isfinite(guarantee.epsilon):
+            self.row_hashes = (
+                self.compute_hashes()
+            )  # before anything is paid, should a value be unreadable
         if self.budget is not None:
-            spending = self.budget.charge(promise, f"{self.name}.fit", who=self.whose)
-            self.account = spending.account(self.budget.path.name)
-        self.paid = promise
+            ledger_state = self.budget.charge(
+                guarantee, f"{self.estimator_name}.fit", data_source=self.data_source
+            )
+            self.account = ledger_state.make_account(self.budget.path.name)
+        self.paid_guarantee = guarantee
         return self.account
 
-    def _note(self, paid: Guarantee) -> None:
+    def _record_release(self, paid_guarantee: Guarantee) -> None:
         """Record the release in the fit history; a fit that failed released nothing."""
-        if self.hashes is not None:
-            spend = current_history().add(self.hashes, paid)
+        if self.row_hashes is not None:
+            group_spend = current_history().add(self.row_hashes, paid_guarantee)
             if self.budget is None:
-                self._warn_of_earlier_fits(spend)
+                self._warn_of_earlier_fits(group_spend)
 
-    def _warn_of_earlier_fits(self, spend: PrivacySpend) -> None:
+    def _warn_of_earlier_fits(self, group_spend: PrivacySpend) -> None:
         """Warn that rows were fitted before; only the warning says so, nothing that is released."""
         in_worker = multiprocessing.parent_process() is not None
         if in_worker and current_history() is PROCESS_HISTORY:
-            surroundings.warn(
-                f"{self.name} is fitted in a worker process, whose fits the process that "
+            surroundings.warn_user(
+                f"{self.estimator_name} is fitted in a worker process, whose fits the process that "
                 "started it does not count; give budget= a ledger, which all processes share"
             )
-        self.recognised = spend.fits > 1
-        if self.recognised:
-            epsilon, delta = float(min(spend.epsilon, MOST)), float(spend.delta)
-            each = dict.fromkeys((rounded_up(spend.least), rounded_up(spend.most)))
-            also = f" and delta {rounded_up(delta)}" if delta else ""
-            surroundings.warn(
-                f"rows of this table were fitted before: epsilon {' to '.join(each)} each, "
-                f"{spend.fits} fits, {rounded_up(epsilon)}{also} in total for the people in them; "
+        self.has_known_rows = group_spend.fit_count > 1
+        if self.has_known_rows:
+            total_epsilon, total_delta = (
+                float(min(group_spend.epsilon, MAX_REPORTED_EPSILON)),
+                float(group_spend.delta),
+            )
+            epsilon_texts = dict.fromkeys(
+                (
+                    format_rounded_up(group_spend.min_epsilon),
+                    format_rounded_up(group_spend.max_epsilon),
+                )
+            )
+            delta_text = f" and delta {format_rounded_up(total_delta)}" if total_delta else ""
+            surroundings.warn_user(
+                f"rows of this table were fitted before: epsilon {' to '.join(epsilon_texts)} "
+                f"each, {group_spend.fit_count} fits, "
+                f"{format_rounded_up(total_epsilon)}{delta_text} in total for the people in them; "
                 "give budget= a ledger, which counts every fit and refuses to exceed its budget"
             )
 
-    def stated(self, promise: Guarantee) -> Guarantee:
+    def make_guarantee(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee of the release with the ledger's account; never above the charge."""
-        self._note(require_paid(promise, self.paid, self.name))
-        return replace(promise.under(prepared=self.prepared), account=self.account)
+        self._record_release(require_paid(guarantee, self.paid_guarantee, self.estimator_name))
+        return replace(
+            guarantee.void_if(preparation_reason=self.preparation_reason), account=self.account
+        )
 
 
 class PrivateEstimator(NaiveBayesEstimator, ABC):
     """Base class of the estimators whose fit has a privacy guarantee."""
 
-    _bounded = True  # noise needs bounds
-    _once: ClassVar[str]
+    _needs_bounds = True  # noise needs bounds
+    _partial_fit_refusal: ClassVar[str]
     """Why there is no ``partial_fit``, and what to do instead."""
 
     random_state: Any
@@ -153,56 +193,73 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         -------
         self
         """
-        return self._fit(X, y)
+        return self._fit_table(X, y)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        given, earlier = self._begin()
-        rows = self._read(X, y, given, sample_weight)
-        if given["schema"] is None and not self._exact:
-            surroundings.warn(
+    def _fit_table(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        params, earlier_guarantee = self._start_fit()
+        training_rows = self._read_table(X, y, params, sample_weight)
+        if params["schema"] is None and not self._is_exact:
+            surroundings.warn_user(
                 "no schema was given: bounds, categories and classes were taken from the data and "
                 f"are not protected by epsilon; write {type(self).__name__}(schema=...)"
             )
-        count = len(rows.codes)
-        whose = f"rows with {', '.join(rows.schema.names[:3])}" + ", …" * (len(rows.columns) > 3)
-        till = Till(self, given, rows.schema, lambda: hash_rows(rows.columns, count), whose)
-        found = self._train(rows, given, till.pay)
-        return self._end(rows.schema, rows.classes, found, till, earlier)
+        row_count = len(training_rows.class_codes)
+        data_source = f"rows with {', '.join(training_rows.schema.names[:3])}" + ", …" * (
+            len(training_rows.columns) > 3
+        )
+        accounting = FitAccounting(
+            self,
+            params,
+            training_rows.schema,
+            lambda: hash_rows(training_rows.columns, row_count),
+            data_source,
+        )
+        release = self._compute_release(training_rows, params, accounting.charge_ledger)
+        return self._finish_fit(
+            training_rows.schema, training_rows.classes, release, accounting, earlier_guarantee
+        )
 
-    def _begin(self) -> tuple[Given, Guarantee | None]:
+    def _start_fit(self) -> tuple[CheckedParams, Guarantee | None]:
         """Check the parameters and clear the earlier fit; returns its guarantee."""
-        given = self._checked()
-        earlier: Guarantee | None = getattr(self, "guarantee_", None)
-        self._forget()
-        return given, earlier
+        params = self._check_params()
+        earlier_guarantee: Guarantee | None = getattr(self, "guarantee_", None)
+        self._clear_fitted()
+        return params, earlier_guarantee
 
-    def _end(
+    def _finish_fit(
         self,
         schema: Schema,
         classes: NDArray[Any],
-        found: Statistics | NaiveBayesModel,
-        till: Till,
-        earlier: Guarantee | None,
+        release: Statistics | NaiveBayesModel,
+        accounting: FitAccounting,
+        earlier_guarantee: Guarantee | None,
     ) -> Self:
-        found = replace(found, guarantee=till.stated(found.guarantee))
-        known = till.budget is not None or till.recognised
-        if earlier is not None and earlier.private and found.guarantee.private and not known:
-            surroundings.warn(
+        release = replace(release, guarantee=accounting.make_guarantee(release.guarantee))
+        is_accounted = accounting.budget is not None or accounting.has_known_rows
+        if (
+            earlier_guarantee is not None
+            and earlier_guarantee.is_private
+            and release.guarantee.is_private
+            and not is_accounted
+        ):
+            surroundings.warn_user(
                 "this estimator was fitted before: if any person is in both tables, the budgets "
-                f"of both fits add up for them ({rounded_up(earlier.epsilon)} + "
-                f"{rounded_up(found.guarantee.epsilon)})"
+                f"of both fits add up for them ({format_rounded_up(earlier_guarantee.epsilon)} + "
+                f"{format_rounded_up(release.guarantee.epsilon)})"
             )
-        return self._learnt(schema, classes, found)
+        return self._set_fitted(schema, classes, release)
 
     @abstractmethod
-    def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics | NaiveBayesModel:
+    def _compute_release(
+        self, training_rows: TrainingRows, params: CheckedParams, charge: ChargeCallback
+    ) -> Statistics | NaiveBayesModel:
         """Compute what this trust model releases: statistics, or a model where nobody sees them.
 
-        Calls ``pay`` with what it is about to promise, before it draws anything.
+        Calls ``charge`` with what it is about to promise, before it draws anything.
         """
 
     @property
-    def _exact(self) -> bool:
+    def _is_exact(self) -> bool:
         """Whether epsilon is infinite, so that no noise is added; works on unchecked parameters."""
         epsilon = getattr(self, "epsilon", None)
         return isinstance(epsilon, (float, np.floating)) and bool(epsilon == math.inf)
@@ -210,22 +267,22 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
     @property
     def partial_fit(self) -> Any:
         """Refused: every further look at the same people costs another epsilon."""
-        raise RefusedError(f"{type(self).__name__} has no partial_fit: {self._once}")
+        raise RefusedError(f"{type(self).__name__} has no partial_fit: {self._partial_fit_refusal}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = not self._exact and self.random_state is None
+        tags.non_deterministic = not self._is_exact and self.random_state is None
         return tags
 
 
-def kept(promise: Guarantee, rests: str) -> Guarantee:
+def with_simulation_assumption(guarantee: Guarantee, assumption: str) -> Guarantee:
     """The guarantee of a fit that simulates all parties, with that assumption first."""
-    if math.isinf(promise.epsilon):
-        return promise
-    return replace(promise, assumptions=(rests, *promise.assumptions))
+    if math.isinf(guarantee.epsilon):
+        return guarantee
+    return replace(guarantee, assumptions=(assumption, *guarantee.assumptions))
 
 
-def two_classes(schema: Schema) -> None:
+def require_two_classes(schema: Schema) -> None:
     """Refuse a schema with a single class: there is nothing to ask."""
     if len(schema.classes) < 2:
         raise SchemaError(
@@ -234,13 +291,16 @@ def two_classes(schema: Schema) -> None:
         )
 
 
-def check_bins(given: Given, schema: Schema) -> None:
+def check_bins(params: CheckedParams, schema: Schema) -> None:
     """Refuse bins for unknown or non-numeric features."""
-    bins = given.get("bins")
-    numeric = [feature.name for feature in schema.features if isinstance(feature, Numeric)]
-    for name in bins if isinstance(bins, Mapping) else ():
-        if name not in numeric:
-            what = "not a number" if name in schema.names else "not a feature of the schema"
+    bins = params.get("bins")
+    numeric_names = [feature.name for feature in schema.features if isinstance(feature, Numeric)]
+    for feature_name in bins if isinstance(bins, Mapping) else ():
+        if feature_name not in numeric_names:
+            problem = (
+                "not a number" if feature_name in schema.names else "not a feature of the schema"
+            )
             raise SchemaError(
-                f"bins: {name!r} is {what}; the numeric features are {', '.join(numeric) or 'none'}"
+                f"bins: {feature_name!r} is {problem}; the numeric features are "
+                f"{', '.join(numeric_names) or 'none'}"
             )

@@ -20,115 +20,129 @@ from typing import Any
 
 from discreet.errors import PrivacyWarning
 
-__all__ = ["callers", "inside", "learnt_before", "remarks", "warn"]
+__all__ = [
+    "find_data_dependence",
+    "find_meta_estimators",
+    "is_called_by_sklearn",
+    "list_remarks",
+    "warn_user",
+]
 
-AROUND = ("discreet", "sklearn", "joblib", "threading", "concurrent", "multiprocessing")
+FRAMEWORK_MODULES = ("discreet", "sklearn", "joblib", "threading", "concurrent", "multiprocessing")
 
-CHOOSES = (
+SELECTION_REMARK = (
     "{name} compares exact scores of the rows: every fit keeps its promise, what is chosen by "
     "them is not covered by epsilon. Choose on public or synthetic rows instead"
 )
-CURVE = (
+CALIBRATION_REMARK = (
     "{name} learns from the rows again, without noise: what it adds to the private fits is not "
     "covered by epsilon. Give it public rows, or leave it out"
 )
-SEEDS = (
+BAGGING_REMARK = (
     "{name} sets random_state of its members, which ends their promise, and draws the same person "
     "several times; fit the members yourself, or use VotingClassifier"
 )
-BARE = (
+ENSEMBLE_REMARK = (
     "{name} also fits {also}, without noise: what it learns is not covered by epsilon, and neither "
     "is what they predict together"
 )
-REMARKS = {
-    "GridSearchCV": CHOOSES,
-    "RandomizedSearchCV": CHOOSES,
-    "HalvingGridSearchCV": CHOOSES,
-    "HalvingRandomSearchCV": CHOOSES,
-    "SequentialFeatureSelector": CHOOSES,
-    "RFE": CHOOSES,
-    "RFECV": CHOOSES,
-    "CalibratedClassifierCV": CURVE,
-    "TunedThresholdClassifierCV": CURVE,
-    "BaggingClassifier": SEEDS,
+REMARKS_BY_CLASS = {
+    "GridSearchCV": SELECTION_REMARK,
+    "RandomizedSearchCV": SELECTION_REMARK,
+    "HalvingGridSearchCV": SELECTION_REMARK,
+    "HalvingRandomSearchCV": SELECTION_REMARK,
+    "SequentialFeatureSelector": SELECTION_REMARK,
+    "RFE": SELECTION_REMARK,
+    "RFECV": SELECTION_REMARK,
+    "CalibratedClassifierCV": CALIBRATION_REMARK,
+    "TunedThresholdClassifierCV": CALIBRATION_REMARK,
+    "BaggingClassifier": BAGGING_REMARK,
 }
 """Warning by the name of the scikit-learn class."""
 
 
-def _frames() -> Iterator[FrameType]:
+def _iter_frames() -> Iterator[FrameType]:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
-def _root(frame: FrameType) -> str:
+def _get_root_package(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
-def callers() -> list[Any]:
+def find_meta_estimators() -> list[Any]:
     """Find the scikit-learn meta-estimators that called this fit, innermost first."""
     from sklearn.base import BaseEstimator
 
-    found: dict[int, Any] = {}
-    for frame in _frames():
-        if _root(frame) == "sklearn":
-            one = frame.f_locals.get("self")
-            if isinstance(one, BaseEstimator) and type(one).__module__.startswith("sklearn."):
-                found.setdefault(id(one), one)
-    return list(found.values())
+    estimators_by_id: dict[int, Any] = {}
+    for frame in _iter_frames():
+        if _get_root_package(frame) == "sklearn":
+            candidate = frame.f_locals.get("self")
+            if isinstance(candidate, BaseEstimator) and type(candidate).__module__.startswith(
+                "sklearn."
+            ):
+                estimators_by_id.setdefault(id(candidate), candidate)
+    return list(estimators_by_id.values())
 
 
-def inside() -> bool:
+def is_called_by_sklearn() -> bool:
     """Whether scikit-learn called this fit, rather than user code."""
-    return any(_root(frame) == "sklearn" for frame in _frames())
+    return any(_get_root_package(frame) == "sklearn" for frame in _iter_frames())
 
 
-def warn(message: str, category: type[Warning] = PrivacyWarning) -> None:
+def warn_user(message: str, category: type[Warning] = PrivacyWarning) -> None:
     """Issue a warning at the user's line, skipping frames of scikit-learn and discreet."""
-    level = 2
-    for frame in _frames():
-        if _root(frame) not in AROUND:
+    stack_level = 2
+    for frame in _iter_frames():
+        if _get_root_package(frame) not in FRAMEWORK_MODULES:
             break
-        level += 1
-    warnings.warn(message, category, stacklevel=level)
+        stack_level += 1
+    warnings.warn(message, category, stacklevel=stack_level)
 
 
-def remarks(around: list[Any], *, simulated: bool = False) -> list[str]:
+def list_remarks(meta_estimators: list[Any], *, is_simulated: bool = False) -> list[str]:
     """List uses of the rows by meta-estimators that epsilon does not cover; each only once.
 
     Parameters
     ----------
-    around : list of estimators
-        From :func:`callers`.
-    simulated : bool, default False
+    meta_estimators : list of estimators
+        From :func:`find_meta_estimators`.
+    is_simulated : bool, default False
         Whether the fit is a simulation; then only the remark on what made it one is returned.
     """
-    said: list[str] = []
-    for one in around:
-        found = _remark(one)
-        if found and one not in _TOLD and (found.startswith("Bagging") or not simulated):
-            _TOLD.add(one)
-            said.append(found)
-    return said
+    new_remarks: list[str] = []
+    for meta_estimator in meta_estimators:
+        remark = _make_remark(meta_estimator)
+        if (
+            remark
+            and meta_estimator not in _already_warned
+            and (remark.startswith("Bagging") or not is_simulated)
+        ):
+            _already_warned.add(meta_estimator)
+            new_remarks.append(remark)
+    return new_remarks
 
 
-_TOLD: weakref.WeakSet[Any] = weakref.WeakSet()
+_already_warned: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def _remark(one: Any) -> str:
-    name = type(one).__name__
-    if name in REMARKS:
-        return REMARKS[name].format(name=name)
-    if name not in ("VotingClassifier", "StackingClassifier"):
+def _make_remark(meta_estimator: Any) -> str:
+    class_name = type(meta_estimator).__name__
+    if class_name in REMARKS_BY_CLASS:
+        return REMARKS_BY_CLASS[class_name].format(name=class_name)
+    if class_name not in ("VotingClassifier", "StackingClassifier"):
         return ""
-    members = [member for _, member in one.estimators]
-    members += [one.final_estimator] if name == "StackingClassifier" else []
-    also = ", ".join(dict.fromkeys(_name(m) for m in members if not _private(m)))
-    return BARE.format(name=name, also=also) if also else ""
+    members = [member for _, member in meta_estimator.estimators]
+    members += [meta_estimator.final_estimator] if class_name == "StackingClassifier" else []
+    exact_members = ", ".join(
+        dict.fromkeys(_get_class_name(member) for member in members if not _is_private(member))
+    )
+    return ENSEMBLE_REMARK.format(name=class_name, also=exact_members) if exact_members else ""
 
 
-def _private(member: Any) -> bool:
+def _is_private(member: Any) -> bool:
     """Whether an estimator, or the last step of a pipeline, has a privacy guarantee."""
     from sklearn.pipeline import Pipeline
 
@@ -139,37 +153,47 @@ def _private(member: Any) -> bool:
     return isinstance(member, (PrivateEstimator, str))  # "drop"
 
 
-def _name(member: Any) -> str:
+def _get_class_name(member: Any) -> str:
     return "LogisticRegression" if member is None else type(member).__name__
 
 
-def learnt_before(estimator: Any, around: list[Any]) -> str:
+def find_data_dependence(estimator: Any, meta_estimators: list[Any]) -> str:
     """Explain why rows depend on other people's rows; an empty text if they do not.
 
     Parameters
     ----------
     estimator : PrivateEstimator
-    around : list of estimators
-        From :func:`callers`.
+    meta_estimators : list of estimators
+        From :func:`find_meta_estimators`.
     """
     from sklearn.pipeline import Pipeline
 
-    learning: list[str] = []
-    for one in around:
-        if isinstance(one, Pipeline):
-            learning += [n for _, step in one.steps[:-1] for n in _learning(step)]
-        elif getattr(one, "final_estimator_", None) is estimator:  # its rows are predictions
-            learning += [_name(member) for member in one.estimators_ if not _private(member)]
-    if not learning:
+    learning_names: list[str] = []
+    for meta_estimator in meta_estimators:
+        if isinstance(meta_estimator, Pipeline):
+            learning_names += [
+                class_name
+                for _, step in meta_estimator.steps[:-1]
+                for class_name in _list_learning_transformers(step)
+            ]
+        elif (
+            getattr(meta_estimator, "final_estimator_", None) is estimator
+        ):  # its rows are predictions
+            learning_names += [
+                _get_class_name(member)
+                for member in meta_estimator.estimators_
+                if not _is_private(member)
+            ]
+    if not learning_names:
         return ""
-    names = ", ".join(dict.fromkeys(learning))
+    names_text = ", ".join(dict.fromkeys(learning_names))
     return (
-        f"{names} learnt from the rows before this fit, without noise; fit it on public rows and "
-        "freeze it (sklearn.frozen.FrozenEstimator), or write what is public into the schema"
+        f"{names_text} learnt from the rows before this fit, without noise; fit it on public rows "
+        "and freeze it (sklearn.frozen.FrozenEstimator), or write what is public into the schema"
     )
 
 
-def _learning(transformer: Any) -> list[str]:
+def _list_learning_transformers(transformer: Any) -> list[str]:
     """List the names of the transformers inside this one that learn from the rows."""
     from sklearn.compose import ColumnTransformer
     from sklearn.frozen import FrozenEstimator
@@ -180,19 +204,29 @@ def _learning(transformer: Any) -> list[str]:
 
     if transformer is None or isinstance(transformer, (str, FrozenEstimator)):
         return []  # "passthrough", "drop"
-    inner: list[Any] | None = None
+    inner_transformers: list[Any] | None = None
     if isinstance(transformer, Pipeline):
-        inner = [step for _, step in transformer.steps]
+        inner_transformers = [step for _, step in transformer.steps]
     elif isinstance(transformer, ColumnTransformer):
-        inner = [step for _, step, _ in transformer.transformers] + [transformer.remainder]
+        inner_transformers = [step for _, step, _ in transformer.transformers] + [
+            transformer.remainder
+        ]
     elif isinstance(transformer, FeatureUnion):
-        inner = [step for _, step in transformer.transformer_list]
-    if inner is not None:
-        return [name for step in inner for name in _learning(step)]
+        inner_transformers = [step for _, step in transformer.transformer_list]
+    if inner_transformers is not None:
+        return [
+            class_name
+            for step in inner_transformers
+            for class_name in _list_learning_transformers(step)
+        ]
     if isinstance(transformer, (OneHotEncoder, OrdinalEncoder)):
-        told = not isinstance(transformer.categories, str)
-        limits = transformer.min_frequency, transformer.max_categories
-        if told and limits == (None, None) and getattr(transformer, "drop", None) is None:
+        has_fixed_categories = not isinstance(transformer.categories, str)
+        category_limits = transformer.min_frequency, transformer.max_categories
+        if (
+            has_fixed_categories
+            and category_limits == (None, None)
+            and getattr(transformer, "drop", None) is None
+        ):
             return []
     elif isinstance(transformer, SimpleImputer):
         if transformer.strategy == "constant" and transformer.add_indicator is False:

@@ -10,72 +10,79 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.collection.simulation import simulate
+from discreet.collection.simulation import simulate_tally
 from discreet.encoding import is_missing
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess
-from discreet.estimators.base import Given, Rows
+from discreet.estimators.base import CheckedParams, TrainingRows
 from discreet.estimators.columns import ColumnKind
 from discreet.estimators.parameters import (
-    BINS,
-    BUDGET,
-    COMMON,
-    POSTPROCESS,
-    RANDOM,
-    Rule,
-    flag,
-    number,
-    one_of,
+    BINS_RULE,
+    BUDGET_RULE,
+    COMMON_RULES,
+    POSTPROCESS_RULE,
+    RANDOM_STATE_RULE,
+    ParamRule,
+    make_choice_rule,
+    make_flag_rule,
+    make_number_rule,
 )
-from discreet.estimators.private import Pay, PrivateEstimator, check_bins, kept, two_classes
-from discreet.mechanisms.laws import rational
+from discreet.estimators.private import (
+    SIMULATION_ASSUMPTION,
+    ChargeCallback,
+    PrivateEstimator,
+    check_bins,
+    require_two_classes,
+    with_simulation_assumption,
+)
+from discreet.mechanisms.laws import parse_rational
 from discreet.randomness import as_random
 from discreet.schema import Schema
 from discreet.scoring import Scoring
 from discreet.shuffling import Shuffle
 from discreet.statistics import Statistics
-from discreet.survey.files import whole_weights
-from discreet.survey.inversion import statistics_of
+from discreet.survey.files import reduce_weights
+from discreet.survey.inversion import estimate_statistics
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
 
 __all__ = ["SurveyNB"]
 
-RESTS = "each record is randomized on its owner's device; here one process simulates them"
 
-
-def _thetas(value: Any) -> Fraction | list[Fraction]:
+def _parse_thetas(value: Any) -> Fraction | list[Fraction]:
     if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) and np.ndim(value):
-        return [_theta(one) for one in value]
-    return _theta(value)
+        return [_parse_theta(entry) for entry in value]
+    return _parse_theta(value)
 
 
-def _theta(value: Any) -> Fraction:
-    theta = rational("theta", str(value) if isinstance(value, np.number) else value)
+def _parse_theta(value: Any) -> Fraction:
+    theta = parse_rational("theta", str(value) if isinstance(value, np.number) else value)
     if not 0 <= theta <= 1:
         raise ValueError
     return theta
 
 
-def _groups(value: Any) -> list[list[str | int]] | str | None:
+def _parse_groups(value: Any) -> list[list[str | int]] | str | None:
     if value is None or (isinstance(value, str) and value == "each"):
         return value
-    if any(isinstance(part, (str, Set)) for part in (value, *value)):  # a set has no order
+    if any(
+        isinstance(group_entry, (str, Set)) for group_entry in (value, *value)
+    ):  # a set has no order
         raise ValueError
-    return [[_member(one) for one in group] for group in value]
+    return [[_parse_member(member) for member in group] for group in value]
 
 
-def _member(one: Any) -> str | int:
-    if isinstance(one, str):
-        return one
-    if isinstance(one, (int, np.integer)) and not isinstance(one, bool):
-        return int(one)
+def _parse_member(member: Any) -> str | int:
+    if isinstance(member, str):
+        return member
+    if isinstance(member, (int, np.integer)) and not isinstance(member, bool):
+        return int(member)
     raise ValueError
 
 
-def _personal(value: Any) -> Any:
+def _parse_personal(value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return value
-    return one_of("uniform").read(value)
+    return make_choice_rule("uniform").parse_value(value)
 
 
 class SurveyNB(PrivateEstimator):
@@ -152,38 +159,41 @@ class SurveyNB(PrivateEstimator):
     Examples
     --------
     >>> from discreet import SurveyNB
-    >>> from discreet.datasets import mortgage
-    >>> people = mortgage(5000)
+    >>> from discreet.datasets import make_mortgage
+    >>> people = make_mortgage(5000)
     >>> nb = SurveyNB(theta=0.6, schema=people.schema, random_state=0).fit(people.X, people.y)
     >>> nb.guarantee_.simulated, bool(nb.score(people.X, people.y) > 0.7)
     (True, True)
     """
 
-    _rules: ClassVar[Mapping[str, Rule]] = {
-        "theta": Rule(
+    _param_rules: ClassVar[Mapping[str, ParamRule]] = {
+        "theta": ParamRule(
             "a number that is a probability, such as 0.7 or '7/10', or a list with one for each "
             "group",
-            _thetas,
+            _parse_thetas,
             PrivacyError,
         ),
-        "model": one_of("unrelated", "related"),
-        "groups": Rule(
-            "None for one group, 'each' for one group per question, or lists of names", _groups
+        "model": make_choice_rule("unrelated", "related"),
+        "groups": ParamRule(
+            "None for one group, 'each' for one group per question, or lists of names",
+            _parse_groups,
         ),
-        "personal": Rule(
+        "personal": ParamRule(
             "'uniform', or the weights of the answers by name: a simulation has no answers of the "
             "respondents' own",
-            _personal,
+            _parse_personal,
         ),
-        "shuffled": flag(),
-        "delta": number("a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError),
-        "bins": BINS,
-        "postprocess": POSTPROCESS,
-        "budget": BUDGET,
-        **COMMON,
-        "random_state": RANDOM,
+        "shuffled": make_flag_rule(),
+        "delta": make_number_rule(
+            "a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError
+        ),
+        "bins": BINS_RULE,
+        "postprocess": POSTPROCESS_RULE,
+        "budget": BUDGET_RULE,
+        **COMMON_RULES,
+        "random_state": RANDOM_STATE_RULE,
     }
-    _once = (
+    _partial_fit_refusal = (
         "a second call would ask the same people again and add to what they revealed. Fit once, or "
         "collect with discreet.survey, where tallies of further people are added"
     )
@@ -221,83 +231,100 @@ class SurveyNB(PrivateEstimator):
         self.unseen = unseen
         self.random_state = random_state
 
-    def _train(self, rows: Rows, given: Given, pay: Pay) -> Statistics:
-        return replace(self._statistics(rows, given, pay), scoring=Scoring(given["postprocess"]))
+    def _compute_release(
+        self, training_rows: TrainingRows, params: CheckedParams, charge: ChargeCallback
+    ) -> Statistics:
+        return replace(
+            self._estimate_statistics(training_rows, params, charge),
+            scoring=Scoring(params["postprocess"]),
+        )
 
-    def _statistics(self, rows: Rows, given: Given, pay: Pay) -> Statistics:
-        schema = rows.schema
-        if not self._exact:
-            two_classes(schema)
-        check_bins(given, schema)
-        questionnaire = _questionnaire(schema, given)
-        if given["shuffled"]:
-            shuffle = Shuffle.of(questionnaire.blanket, given["delta"], len(rows.codes))
+    def _estimate_statistics(
+        self, training_rows: TrainingRows, params: CheckedParams, charge: ChargeCallback
+    ) -> Statistics:
+        schema = training_rows.schema
+        if not self._is_exact:
+            require_two_classes(schema)
+        check_bins(params, schema)
+        questionnaire = _make_questionnaire(schema, params)
+        if params["shuffled"]:
+            shuffle = Shuffle.from_blanket(
+                questionnaire.blanket, params["delta"], len(training_rows.class_codes)
+            )
             questionnaire = replace(questionnaire, shuffled=shuffle)
         self.questionnaire_ = questionnaire
-        cells = [questionnaire.cells[n].column(rows.columns[n]) for n in schema.names]
-        answers = np.column_stack([*cells, rows.codes]).astype(np.int64)
-        promise = kept(questionnaire.guarantee, RESTS)
-        pay(promise)
-        tally = simulate(questionnaire, answers, as_random(given["random_state"]))
-        return statistics_of(tally, promise)
+        answer_columns = [
+            questionnaire.cells[feature_name].encode_column(training_rows.columns[feature_name])
+            for feature_name in schema.names
+        ]
+        answers = np.column_stack([*answer_columns, training_rows.class_codes]).astype(np.int64)
+        guarantee = with_simulation_assumption(questionnaire.guarantee, SIMULATION_ASSUMPTION)
+        charge(guarantee)
+        tally = simulate_tally(questionnaire, answers, as_random(params["random_state"]))
+        return estimate_statistics(tally, guarantee)
 
-    def _described(
+    def _infer_schema(
         self,
         columns: Mapping[str, Any],
         kinds: list[ColumnKind],
         classes: NDArray[Any],
-        given: Given,
+        params: CheckedParams,
     ) -> Schema:
-        schema = super()._described(columns, kinds, classes, given)
-        related = given["model"] == "related"  # yes or no, without room for "missing"
-        return _whole(schema, columns) if related else schema
+        schema = super()._infer_schema(columns, kinds, classes, params)
+        is_related = params["model"] == "related"  # yes or no, without room for "missing"
+        return _mark_required_features(schema, columns) if is_related else schema
 
     @property
-    def _exact(self) -> bool:
+    def _is_exact(self) -> bool:
         """Whether theta is 1 for all groups, so that every answer is true."""
         try:
-            thetas = _thetas(self.theta)
+            thetas = _parse_thetas(self.theta)
         except (TypeError, ValueError):
             return False
         return all(theta == 1 for theta in (thetas if isinstance(thetas, list) else [thetas]))
 
 
-def _questionnaire(schema: Schema, given: Given) -> Questionnaire:
-    laws: list[PersonalLaw] = []
-    if isinstance(given["personal"], Mapping):
-        laws = [PersonalLaw((n,), whole_weights(n, w)) for n, w in given["personal"].items()]
-    groups = _named(schema, given["groups"])
-    return Questionnaire.of(schema, given["theta"], groups, given["model"], given["bins"], laws)
+def _make_questionnaire(schema: Schema, params: CheckedParams) -> Questionnaire:
+    personal_laws: list[PersonalLaw] = []
+    if isinstance(params["personal"], Mapping):
+        personal_laws = [
+            PersonalLaw((question_name,), reduce_weights(question_name, answer_weights))
+            for question_name, answer_weights in params["personal"].items()
+        ]
+    question_groups = _resolve_groups(schema, params["groups"])
+    return Questionnaire.from_schema(
+        schema, params["theta"], question_groups, params["model"], params["bins"], personal_laws
+    )
 
 
-def _named(schema: Schema, groups: Any) -> list[list[str]] | None:
+def _resolve_groups(schema: Schema, groups: Any) -> list[list[str]] | None:
     """Resolve groups to question names; the class joins the first group unless one names it."""
     if groups is None:
         return None
     if groups == "each":
-        return [[name] for name in (*schema.names, schema.target)]
-    members = [[_name(schema, one) for one in group] for group in groups]
-    if members and not any(schema.target in group for group in members):
-        members[0].append(schema.target)
-    return members
+        return [[question_name] for question_name in (*schema.names, schema.target)]
+    group_members = [[_resolve_name(schema, member) for member in group] for group in groups]
+    if group_members and not any(schema.target in group for group in group_members):
+        group_members[0].append(schema.target)
+    return group_members
 
 
-def _name(schema: Schema, one: str | int) -> str:
-    if isinstance(one, str):
-        return one
-    if not 0 <= one < len(schema.names):
+def _resolve_name(schema: Schema, name_or_index: str | int) -> str:
+    if isinstance(name_or_index, str):
+        return name_or_index
+    if not 0 <= name_or_index < len(schema.names):
         raise SchemaError(
-            f"groups name the column {one}, and there are {len(schema.names)}; write an index from "
-            f"0 to {len(schema.names) - 1}, or a name"
+            f"groups name the column {name_or_index}, and there are {len(schema.names)}; write an "
+            f"index from 0 to {len(schema.names) - 1}, or a name"
         )
-    return schema.names[one]
+    return schema.names[name_or_index]
 
 
-def _whole(schema: Schema, columns: Mapping[str, Any]) -> Schema:
+def _mark_required_features(schema: Schema, columns: Mapping[str, Any]) -> Schema:
     """The schema with each feature optional only if a value of its column is missing."""
     features = []
     for feature in schema.features:
         values = np.asarray(columns[feature.name], dtype=object)
-        optional = any(is_missing(value, schema.missing_tokens) for value in values)
-        features.append(replace(feature, optional=optional))
+        is_optional = any(is_missing(value, schema.missing_tokens) for value in values)
+        features.append(replace(feature, optional=is_optional))
     return replace(schema, features=tuple(features))

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.exports import lazily
+from discreet.exports import lazy_exports
 
-_HOME = {
+_EXPORTS = {
     "Card": "federated.agreement.identity",
     "Identity": "federated.agreement.identity",
     "Invitation": "federated.agreement.invitation",
@@ -20,7 +20,7 @@ _HOME = {
     "PrivateKey": "federated.crypto.paillier",
     "PublicKey": "federated.crypto.paillier",
     "Release": "federated.release",
-    "Terms": "federated.simulation",
+    "RoundTerms": "federated.simulation",
     "simulate_horizontal": "federated.simulation",
     "simulate_vertical": "federated.simulation",
 }
@@ -33,7 +33,7 @@ __all__ = [
     "PrivateKey",
     "PublicKey",
     "Release",
-    "Terms",
+    "RoundTerms",
     "simulate_horizontal",
     "simulate_vertical",
 ]
@@ -44,6 +44,6 @@ if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
     from discreet.federated.crypto.paillier import PrivateKey, PublicKey
     from discreet.federated.release import Release
-    from discreet.federated.simulation import Terms, simulate_horizontal, simulate_vertical
+    from discreet.federated.simulation import RoundTerms, simulate_horizontal, simulate_vertical
 
-__getattr__, __dir__ = lazily(__name__, _HOME)
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

@@ -15,25 +15,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Floats, Integers
-from discreet.encoding import Bins, Cells, Grid, numbers_of
+from discreet.encoding import Bins, Cells, Grid, parse_numbers
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
-from discreet.statistics import Moments, Statistics, Table, precision_weighted
+from discreet.statistics import Moments, Statistics, Table, compute_precision_weighted_mean
 
 if TYPE_CHECKING:
-    from discreet.tables.in_memory import Contents
+    from discreet.tables.in_memory import CountRequest
 
-__all__ = ["LEAST", "Block", "Coded", "Layout", "Wanted", "wanted_of"]
+__all__ = [
+    "MIN_NOISE_VARIANCE",
+    "Block",
+    "DictionaryColumn",
+    "FeatureRequest",
+    "Layout",
+    "make_feature_requests",
+]
 
-Kind = Literal["cells", "moments"]
-Part = Literal["classes", "cells", "presence", "sum", "squares"]
+RequestKind = Literal["cells", "moments"]
+BlockPart = Literal["classes", "cells", "presence", "sum", "squares"]
 
-LEAST = 1e-6
+MIN_NOISE_VARIANCE = 1e-6
 """Smallest positive noise variance; smaller ones are raised to it for numerical safety."""
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
+class DictionaryColumn:
     """A long column as its distinct values, and which of them each row has.
 
     Parameters
@@ -48,12 +55,12 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, rows: Any) -> Coded:
-        return Coded(self.values, self.codes[rows])
+    def __getitem__(self, rows: Any) -> DictionaryColumn:
+        return DictionaryColumn(self.values, self.codes[rows])
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FeatureRequest:
     """The statistics that a round requests of one feature.
 
     Parameters
@@ -68,7 +75,7 @@ class Wanted:
     """
 
     feature: str
-    kind: Kind = "cells"
+    kind: RequestKind = "cells"
     edges: tuple[float, ...] = ()
     weight: int = 1
 
@@ -78,14 +85,14 @@ class Block:
     """One table of numbers, of shape (classes, size)."""
 
     feature: str
-    part: Part
+    part: BlockPart
     size: int
     sensitivity: int
 
 
-def wanted_of(
+def make_feature_requests(
     schema: Schema, bins: Bins = 8, moments: Iterable[str] = (), weights: Any = None
-) -> tuple[Wanted, ...]:
+) -> tuple[FeatureRequest, ...]:
     """Make the requests for a model: cells of all features, moments of those that are named.
 
     Parameters
@@ -97,17 +104,19 @@ def wanted_of(
         Numeric features that are asked for sums instead of bins.
     weights : mapping of feature name to int, optional
     """
-    named = set(moments)
-    if unknown := named - set(schema.names):
-        raise SchemaError(f"there is no feature {', '.join(sorted(unknown))}")
-    found = []
+    moment_features = set(moments)
+    if unknown_features := moment_features - set(schema.names):
+        raise SchemaError(f"there is no feature {', '.join(sorted(unknown_features))}")
+    requests = []
     for name in schema.names:
         weight = 1 if weights is None else weights.get(name, 1)
-        if name in named:
-            found.append(Wanted(name, "moments", (), weight))
+        if name in moment_features:
+            requests.append(FeatureRequest(name, "moments", (), weight))
         else:
-            found.append(Wanted(name, "cells", Cells.of(schema, name, bins).edges, weight))
-    return tuple(found)
+            requests.append(
+                FeatureRequest(name, "cells", Cells.from_schema(schema, name, bins).edges, weight)
+            )
+    return tuple(requests)
 
 
 @dataclass(frozen=True)
@@ -117,179 +126,219 @@ class Layout:
     Parameters
     ----------
     schema : Schema
-    wanted : sequence of Wanted
+    requests : sequence of FeatureRequest
     margin : bool
         Whether the class counts have a block of their own; else they are derived.
     """
 
     schema: Schema
-    wanted: tuple[Wanted, ...]
+    requests: tuple[FeatureRequest, ...]
     margin: bool = False
 
     def __post_init__(self) -> None:
-        names = [one.feature for one in self.wanted]
-        if not names or len(set(names)) < len(names):
+        feature_names = [request.feature for request in self.requests]
+        if not feature_names or len(set(feature_names)) < len(feature_names):
             raise SchemaError("a round asks about at least one feature, and about each once")
-        for one in self.wanted:
-            feature = self.schema[one.feature]
-            if one.weight < 1 or isinstance(one.weight, bool):
-                raise SchemaError(f"{one.feature}: a weight is a whole number of at least 1")
-            if one.kind == "moments" and not isinstance(feature, Numeric):
-                raise SchemaError(f"{one.feature} is not numeric, so it has no moments")
-            if isinstance(feature, Numeric) and not feature.bounded:
+        for request in self.requests:
+            feature = self.schema[request.feature]
+            if request.weight < 1 or isinstance(request.weight, bool):
+                raise SchemaError(f"{request.feature}: a weight is a whole number of at least 1")
+            if request.kind == "moments" and not isinstance(feature, Numeric):
+                raise SchemaError(f"{request.feature} is not numeric, so it has no moments")
+            if isinstance(feature, Numeric) and not feature.is_bounded:
                 raise SchemaError(
-                    f"{one.feature} has no public bounds; write Numeric({one.feature!r}, lower, "
-                    "upper) with bounds you know"
+                    f"{request.feature} has no public bounds; write Numeric({request.feature!r}, "
+                    "lower, upper) with bounds you know"
                 )
-            if one.kind == "cells" and self.cells(one).edges != one.edges:
-                raise SchemaError(f"{one.feature}: the bins do not lie on the public bounds")
+            if request.kind == "cells" and self.make_cells(request).edges != request.edges:
+                raise SchemaError(f"{request.feature}: the bins do not lie on the public bounds")
 
     @property
     def classes(self) -> int:
         """Number of classes."""
         return len(self.schema.classes)
 
-    def cells(self, one: Wanted) -> Cells:
+    def make_cells(self, request: FeatureRequest) -> Cells:
         """The cells of what is wanted."""
-        bins = {one.feature: one.edges[1:-1]}
-        return Cells.of(self.schema, one.feature, bins)
+        bins = {request.feature: request.edges[1:-1]}
+        return Cells.from_schema(self.schema, request.feature, bins)
 
-    def blocks_of(self, one: Wanted) -> list[Block]:
+    def list_blocks(self, request: FeatureRequest) -> list[Block]:
         """The blocks of one feature."""
-        if one.kind == "cells":
-            return [Block(one.feature, "cells", self.cells(one).size, 1)]
-        levels = self._grid(one.feature).levels
-        optional = self.schema[one.feature].optional
+        if request.kind == "cells":
+            return [Block(request.feature, "cells", self.make_cells(request).size, 1)]
+        levels = self._make_grid(request.feature).levels
+        is_optional = self.schema[request.feature].optional
         return [
-            Block(one.feature, "presence", 1 + optional, 1),
-            Block(one.feature, "sum", 1, levels),
-            Block(one.feature, "squares", 1, levels**2),
+            Block(request.feature, "presence", 1 + is_optional, 1),
+            Block(request.feature, "sum", 1, levels),
+            Block(request.feature, "squares", 1, levels**2),
         ]
 
     @cached_property
     def blocks(self) -> list[Block]:
         """All blocks, in order."""
-        margin = [Block(self.schema.target, "classes", 1, 1)] if self.margin else []
-        return margin + [block for one in self.wanted for block in self.blocks_of(one)]
+        margin_blocks = [Block(self.schema.target, "classes", 1, 1)] if self.margin else []
+        return margin_blocks + [
+            block for request in self.requests for block in self.list_blocks(request)
+        ]
 
     @property
     def size(self) -> int:
         """Number of counters."""
         return self.classes * sum(block.size for block in self.blocks)
 
-    def only(self, features: Sequence[str]) -> Layout:
+    def select_features(self, feature_names: Sequence[str]) -> Layout:
         """The part of some features, without the margin."""
-        return Layout(self.schema, tuple(w for w in self.wanted if w.feature in features))
+        return Layout(
+            self.schema,
+            tuple(request for request in self.requests if request.feature in feature_names),
+        )
 
     def split(self, vector: NDArray[Any]) -> list[tuple[Block, NDArray[Any]]]:
         """The blocks with their numbers, each of shape (classes, size)."""
-        found, start = [], 0
+        block_tables, start = [], 0
         for block in self.blocks:
             end = start + self.classes * block.size
-            found.append((block, vector[start:end].reshape(self.classes, block.size)))
+            block_tables.append((block, vector[start:end].reshape(self.classes, block.size)))
             start = end
-        return found
+        return block_tables
 
-    def vector(self, columns: Mapping[str, Any], codes: NDArray[Any]) -> Integers:
+    def count_rows(self, columns: Mapping[str, Any], class_codes: NDArray[Any]) -> Integers:
         """Count rows exactly; the result must stay with the holder of the rows."""
         from discreet.tables.in_memory import count_arrays
 
-        return self.vector_of(count_arrays(self.schema, columns, codes, self.contents))
+        return self.encode_statistics(
+            count_arrays(self.schema, columns, class_codes, self.count_request)
+        )
 
     @property
-    def contents(self) -> Contents:
+    def count_request(self) -> CountRequest:
         """What has to be counted of a table: bins, and sums where a feature has moments."""
-        from discreet.tables.in_memory import Contents
+        from discreet.tables.in_memory import CountRequest
 
-        sums = any(one.kind == "moments" for one in self.wanted)
-        bins = {one.feature: one.edges[1:-1] for one in self.wanted if one.edges}
-        return Contents(bins, "grid" if sums else None)
+        has_moments = any(request.kind == "moments" for request in self.requests)
+        bins = {request.feature: request.edges[1:-1] for request in self.requests if request.edges}
+        return CountRequest(bins, "grid" if has_moments else None)
 
-    def vector_of(self, exact: Statistics) -> Integers:
+    def encode_statistics(self, exact_statistics: Statistics) -> Integers:
         """Exact statistics, with moments on the grid, as the vector of this layout."""
-        if exact.schema.digest != self.schema.digest or not exact.exact:
+        if exact_statistics.schema.digest != self.schema.digest or not exact_statistics.is_exact:
             raise SchemaError("these statistics follow another schema, or are not exact")
-        parts = [np.asarray(exact.totals)] if self.margin else []
-        for one in self.wanted:
-            if one.kind == "cells":
-                parts.append(exact.tables[one.feature].counts.reshape(-1))
+        flat_blocks = [np.asarray(exact_statistics.totals)] if self.margin else []
+        for request in self.requests:
+            if request.kind == "cells":
+                flat_blocks.append(exact_statistics.tables[request.feature].counts.reshape(-1))
                 continue
-            sums, levels = exact.moments[one.feature], self._grid(one.feature).levels
-            presence = [sums.counts, sums.missing][: 1 + self.schema[one.feature].optional]
-            parts.append(np.stack(presence, axis=1).reshape(-1))
+            moment_sums = exact_statistics.moments[request.feature]
+            levels = self._make_grid(request.feature).levels
+            presence_counts = [moment_sums.counts, moment_sums.missing][
+                : 1 + self.schema[request.feature].optional
+            ]
+            flat_blocks.append(np.stack(presence_counts, axis=1).reshape(-1))
             # m = 2k - L lies in [-L, L] and 2 m^2 - L^2 in [-L^2, L^2]: central/moments.py
-            n, k, kk = (np.asarray(a, np.int64) for a in (sums.counts, sums.totals, sums.squares))
-            parts.append(2 * k - n * levels)
-            parts.append(8 * kk - 8 * levels * k + n * levels**2)
-        return np.concatenate(parts).astype(np.int64)
+            n, k, kk = (
+                np.asarray(array, np.int64)
+                for array in (moment_sums.counts, moment_sums.totals, moment_sums.squares)
+            )
+            flat_blocks.append(2 * k - n * levels)
+            flat_blocks.append(8 * kk - 8 * levels * k + n * levels**2)
+        return np.concatenate(flat_blocks).astype(np.int64)
 
-    def rows(self, one: Wanted, column: Any) -> list[tuple[Block, Integers]]:
+    def encode_rows(self, request: FeatureRequest, column: Any) -> list[tuple[Block, Integers]]:
         """Return what each row adds to each block of a feature, of shape (rows, size)."""
-        if isinstance(column, Coded):
-            return [(block, own[column.codes]) for block, own in self.rows(one, column.values)]
-        blocks = self.blocks_of(one)
-        if one.kind == "cells":
-            cell = self.cells(one).column(column)
-            return [(blocks[0], np.eye(blocks[0].size, dtype=np.int64)[cell])]
-        feature = self.schema[one.feature]
+        if isinstance(column, DictionaryColumn):
+            return [
+                (block, row_values[column.codes])
+                for block, row_values in self.encode_rows(request, column.values)
+            ]
+        blocks = self.list_blocks(request)
+        if request.kind == "cells":
+            cell_indices = self.make_cells(request).encode_column(column)
+            return [(blocks[0], np.eye(blocks[0].size, dtype=np.int64)[cell_indices])]
+        feature = self.schema[request.feature]
         assert isinstance(feature, Numeric)
-        grid = self._grid(one.feature)
-        numbers = numbers_of(feature, column, self.schema.missing_tokens, self.schema.outliers)
-        absent = np.isnan(numbers)
-        m = 2 * grid.index(np.where(absent, grid.lower, numbers)) - grid.levels
-        presence = np.stack([~absent, absent], axis=1)[:, : blocks[0].size].astype(np.int64)
-        first, second = np.where(absent, 0, m), np.where(absent, 0, 2 * m * m - grid.levels**2)
-        return list(zip(blocks, (presence, first[:, None], second[:, None]), strict=True))
+        grid = self._make_grid(request.feature)
+        numbers = parse_numbers(feature, column, self.schema.missing_tokens, self.schema.outliers)
+        is_absent = np.isnan(numbers)
+        m = 2 * grid.to_indices(np.where(is_absent, grid.lower, numbers)) - grid.levels
+        presence_flags = np.stack([~is_absent, is_absent], axis=1)[:, : blocks[0].size].astype(
+            np.int64
+        )
+        centred_values = np.where(is_absent, 0, m)
+        centred_squares = np.where(is_absent, 0, 2 * m * m - grid.levels**2)
+        return list(
+            zip(
+                blocks,
+                (presence_flags, centred_values[:, None], centred_squares[:, None]),
+                strict=True,
+            )
+        )
 
-    def _grid(self, name: str) -> Grid:
-        feature = self.schema[name]
+    def _make_grid(self, feature_name: str) -> Grid:
+        feature = self.schema[feature_name]
         assert isinstance(feature, Numeric)
-        return Grid.of(feature)
+        return Grid.from_feature(feature)
 
-    def statistics(self, vector: Integers, variances: Mapping[Block, float]) -> Statistics:
+    def decode_statistics(
+        self, noised_totals: Integers, variances: Mapping[Block, float]
+    ) -> Statistics:
         """Convert noised totals to statistics; class totals are pooled, weighted by precision."""
         tables: dict[str, Table] = {}
         moments: dict[str, Moments] = {}
-        found = dict(self.split(vector.astype(np.float64)))
-        spread = {b: max(v, LEAST) if v else 0.0 for b, v in variances.items()}
-        for one in self.wanted:
-            blocks = self.blocks_of(one)
-            if one.kind == "cells":
-                block, counts = blocks[0], found[blocks[0]]
-                noise = np.full(counts.shape, spread[block])
-                tables[one.feature] = Table(self.cells(one), counts, noise)
+        block_tables = dict(self.split(noised_totals.astype(np.float64)))
+        block_variances = {
+            block: max(variance, MIN_NOISE_VARIANCE) if variance else 0.0
+            for block, variance in variances.items()
+        }
+        for request in self.requests:
+            blocks = self.list_blocks(request)
+            if request.kind == "cells":
+                block, counts = blocks[0], block_tables[blocks[0]]
+                cell_variances = np.full(counts.shape, block_variances[block])
+                tables[request.feature] = Table(self.make_cells(request), counts, cell_variances)
             else:
-                moments[one.feature] = self._moments(one, blocks, found, spread)
-        known = [block for block in found if knows_totals(block)]
-        totals, noise = precision_weighted(
-            [found[block].sum(axis=1) for block in known],
-            [block.size * spread[block] for block in known],
+                moments[request.feature] = self._decode_moments(
+                    request, blocks, block_tables, block_variances
+                )
+        total_blocks = [block for block in block_tables if has_class_totals(block)]
+        class_totals, total_variances = compute_precision_weighted_mean(
+            [block_tables[block].sum(axis=1) for block in total_blocks],
+            [block.size * block_variances[block] for block in total_blocks],
         )
-        return Statistics(self.schema, totals, noise, tables, moments)
+        return Statistics(self.schema, class_totals, total_variances, tables, moments)
 
-    def _moments(
+    def _decode_moments(
         self,
-        one: Wanted,
+        request: FeatureRequest,
         blocks: list[Block],
-        found: Mapping[Block, Floats],
-        spread: Mapping[Block, float],
+        block_tables: Mapping[Block, Floats],
+        block_variances: Mapping[Block, float],
     ) -> Moments:
         """Back to sums of k and k^2, with the noisy count in the place of n."""
-        feature, grid = self.schema[one.feature], self._grid(one.feature)
+        feature, grid = self.schema[request.feature], self._make_grid(request.feature)
         assert isinstance(feature, Numeric)
-        presence, first, second = (found[block] for block in blocks)
-        of_count, of_sum, of_square = (spread[block] for block in blocks)
-        counts, levels = presence[:, 0], grid.levels
-        missing = presence[:, 1] if presence.shape[1] > 1 else np.zeros(self.classes)
-        totals = (first[:, 0] + counts * levels) / 2
-        squares = (second[:, 0] + 8 * levels * totals - counts * levels**2) / 8
-        of_totals = (of_sum + levels**2 * of_count) / 4
-        of_squares = (of_square + 16 * levels**2 * of_sum + 9 * levels**4 * of_count) / 64
-        noise = np.repeat([[of_count], [of_totals], [of_squares]], self.classes, axis=1)
-        origin = np.full(self.classes, grid.lower)
-        return Moments(feature, counts, totals, squares, missing, origin, grid.step, noise)
+        presence_counts, centred_sums, centred_squares = (block_tables[block] for block in blocks)
+        count_variance, sum_variance, square_variance = (block_variances[block] for block in blocks)
+        counts, levels = presence_counts[:, 0], grid.levels
+        missing_counts = (
+            presence_counts[:, 1] if presence_counts.shape[1] > 1 else np.zeros(self.classes)
+        )
+        totals = (centred_sums[:, 0] + counts * levels) / 2
+        squares = (centred_squares[:, 0] + 8 * levels * totals - counts * levels**2) / 8
+        totals_variance = (sum_variance + levels**2 * count_variance) / 4
+        squares_variance = (
+            square_variance + 16 * levels**2 * sum_variance + 9 * levels**4 * count_variance
+        ) / 64
+        moment_variances = np.repeat(
+            [[count_variance], [totals_variance], [squares_variance]], self.classes, axis=1
+        )
+        origins = np.full(self.classes, grid.lower)
+        return Moments(
+            feature, counts, totals, squares, missing_counts, origins, grid.step, moment_variances
+        )
 
 
-def knows_totals(block: Block) -> bool:
+def has_class_totals(block: Block) -> bool:
     """Whether a block's rows add up to the class totals."""
     return block.part in ("classes", "cells", "presence")

@@ -15,59 +15,72 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from discreet.documents import Body, canonical, parse_json
+from discreet.documents import Body, encode_canonical, parse_json
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
-from discreet.federated.crypto.sealing import content_length, sealed_length
+from discreet.federated.crypto.sealing import compute_content_length, compute_sealed_length
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 
-__all__ = ["CHUNK", "HEADER", "MESSAGE", "ROOM", "Expected", "Inbox", "Lengths", "Message"]
-__all__ += ["RAW", "request_bytes"]
+__all__ = [
+    "CHUNK_BYTES",
+    "MAX_HEADER_BYTES",
+    "MESSAGE_HEADER",
+    "SIGNATURE_HEADER",
+    "BodyLengths",
+    "ExpectedMessages",
+    "Inbox",
+    "Message",
+]
+__all__ += ["RAW_MEDIA_TYPE", "encode_request"]
 
-VERSION = 2
-ROOM = 4096
+MESSAGE_VERSION = 2
+MAX_HEADER_BYTES = 4096
 """Bytes of a header at most."""
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 """Bytes of a body that travel in one request at most; also what many proxies let through."""
-HEADER = "discreet-signature"
+SIGNATURE_HEADER = "discreet-signature"
 """The HTTP header in which a party signs its requests."""
-MESSAGE = "discreet-message"
+MESSAGE_HEADER = "discreet-message"
 """The HTTP header that holds the header of the message whose bytes are carried."""
-RAW = "application/octet-stream"
+RAW_MEDIA_TYPE = "application/octet-stream"
 """Media type of message bodies."""
 
 
 @dataclass(frozen=True)
-class Lengths:
+class BodyLengths:
     """How many bytes a body may have.
 
     Parameters
     ----------
-    contents : range
+    content_sizes : range
         Possible numbers of bytes before sealing.
-    sealed : bool, default False
+    is_sealed : bool, default False
         Whether the whole body is sealed.
     """
 
-    contents: range
-    sealed: bool = False
+    content_sizes: range
+    is_sealed: bool = False
 
     @classmethod
-    def exactly(cls, size: int) -> Lengths:
+    def from_size(cls, size: int) -> BodyLengths:
         """One length and no other."""
         return cls(range(size, size + 1))
 
     def __contains__(self, size: int) -> bool:
-        return (content_length(size) if self.sealed else size) in self.contents
+        return (compute_content_length(size) if self.is_sealed else size) in self.content_sizes
 
     @property
-    def largest(self) -> int:
+    def max_size(self) -> int:
         """The longest body."""
-        return sealed_length(self.contents[-1]) if self.sealed else self.contents[-1]
+        return (
+            compute_sealed_length(self.content_sizes[-1])
+            if self.is_sealed
+            else self.content_sizes[-1]
+        )
 
 
-Expected = Mapping[tuple[str, str], Lengths]
+ExpectedMessages = Mapping[tuple[str, str], BodyLengths]
 """Who sends what, and how long it may be."""
 
 
@@ -103,22 +116,35 @@ class Message:
     @classmethod
     def create(
         cls,
-        own: Identity,
-        manifest: Agreement,
+        identity: Identity,
+        agreement: Agreement,
         kind: str,
         recipient: str,
         payload: bytes | Payload,
     ) -> Message:
         """Create and sign a message of one's own."""
         body = payload if isinstance(payload, Payload) else Payload(payload)
-        names = (kind, own.name, recipient, manifest.hash.hex(), manifest.round, manifest.about)
-        bare = cls(*names, body.size, body.digest)
-        return cls(*names, bare.size, bare.digest, own.sign(bare._signed), body)
+        header_fields = (
+            kind,
+            identity.name,
+            recipient,
+            agreement.hash.hex(),
+            agreement.round,
+            agreement.schema_digest,
+        )
+        unsigned_message = cls(*header_fields, body.size, body.digest)
+        return cls(
+            *header_fields,
+            unsigned_message.size,
+            unsigned_message.digest,
+            identity.sign(unsigned_message._signed_bytes),
+            body,
+        )
 
-    def _fields(self) -> dict[str, Any]:
+    def _to_fields(self) -> dict[str, Any]:
         return {
             "format": "discreet/message",
-            "version": VERSION,
+            "version": MESSAGE_VERSION,
             "kind": self.kind,
             "sender": self.sender,
             "recipient": self.recipient,
@@ -130,9 +156,9 @@ class Message:
         }
 
     @property
-    def _signed(self) -> bytes:
+    def _signed_bytes(self) -> bytes:
         """What the signature is made over: all fields, the digest of the body among them."""
-        return b"discreet/message\0" + canonical(self._fields())
+        return b"discreet/message\0" + encode_canonical(self._to_fields())
 
     @property
     def payload(self) -> bytes:
@@ -142,7 +168,7 @@ class Message:
     @property
     def header(self) -> bytes:
         """Everything but the body, in one line of JSON."""
-        return json.dumps({**self._fields(), "signature": self.signature.hex()}).encode()
+        return json.dumps({**self._to_fields(), "signature": self.signature.hex()}).encode()
 
     def to_bytes(self) -> bytes:
         """Header and body, with a line break between them."""
@@ -158,71 +184,76 @@ class Message:
         body : Payload, optional
             What is to be read as its body.
         """
-        if len(data) > ROOM:
-            raise ProtocolError("oversized", f"a header of {len(data)} bytes; it may have {ROOM}")
+        if len(data) > MAX_HEADER_BYTES:
+            raise ProtocolError(
+                "oversized", f"a header of {len(data)} bytes; it may have {MAX_HEADER_BYTES}"
+            )
         try:
-            whole = parse_json(data)
+            document = parse_json(data)
         except (ValueError, RecursionError):
             raise ProtocolError("truncated", "this is not a whole message; send it again") from None
         try:
-            found = _HeaderBody.model_validate(whole)
-            signature = bytes.fromhex(found.signature)
+            header = _HeaderBody.model_validate(document)
+            signature = bytes.fromhex(header.signature)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the top"
-            raise ProtocolError("malformed", f"at {where}: {first['msg']}") from None
+            first_error = error.errors()[0]
+            error_path = ".".join(str(path_part) for path_part in first_error["loc"]) or "the top"
+            raise ProtocolError("malformed", f"at {error_path}: {first_error['msg']}") from None
         except ValueError:
             raise ProtocolError("malformed", "the signature is not hexadecimal") from None
-        if (found.format, found.version) != ("discreet/message", VERSION):
+        if (header.format, header.version) != ("discreet/message", MESSAGE_VERSION):
             raise ProtocolError(
                 "malformed",
-                f"this is {found.format} {found.version}, and {VERSION} is needed here; all "
-                "parties need the same version of discreet",
+                f"this is {header.format} {header.version}, and {MESSAGE_VERSION} is needed here; "
+                "all parties need the same version of discreet",
             )
-        names = (found.kind, found.sender, found.recipient, found.manifest)
-        which = (found.round, found.public, found.size, found.digest)
-        return cls(*names, *which, signature, body or Payload(b""))
+        party_fields = (header.kind, header.sender, header.recipient, header.manifest)
+        content_fields = (header.round, header.public, header.size, header.digest)
+        return cls(*party_fields, *content_fields, signature, body or Payload(b""))
 
     @classmethod
-    def from_bytes(cls, data: bytes, largest: int) -> Message:
+    def from_bytes(cls, data: bytes, max_body_size: int) -> Message:
         """Parse header and body; refuse a body longer than the limit."""
-        if len(data) > ROOM + largest:
+        if len(data) > MAX_HEADER_BYTES + max_body_size:
             raise ProtocolError(
-                "oversized", f"{len(data)} bytes; this one may have {ROOM + largest}"
+                "oversized",
+                f"{len(data)} bytes; this one may have {MAX_HEADER_BYTES + max_body_size}",
             )
-        head, _, body = data.partition(b"\n")
-        return cls.from_header(head, Payload(body))
+        header_line, _, body_bytes = data.partition(b"\n")
+        return cls.from_header(header_line, Payload(body_bytes))
 
     def with_body(self, body: Payload) -> Message:
         """The same header with another body."""
         return replace(self, body=body)
 
-    def check(self, manifest: Agreement, own: str, kinds: Collection[str]) -> None:
+    def check_header(
+        self, agreement: Agreement, own_name: str, expected_kinds: Collection[str]
+    ) -> None:
         """Refuse a header that is not for this party and round, or not signed by its sender."""
-        if self.round != manifest.round:
+        if self.round != agreement.round:
             raise ProtocolError(
-                "wrong-round", f"the message is of round {self.round}, this is {manifest.round}"
+                "wrong-round", f"the message is of round {self.round}, this is {agreement.round}"
             )
-        if self.schema != manifest.about:
+        if self.schema != agreement.schema_digest:
             raise ProtocolError("wrong-schema", "the message follows another schema")
-        if self.manifest != manifest.hash.hex():
+        if self.manifest != agreement.hash.hex():
             raise ProtocolError("wrong-manifest", "the message belongs to another agreement")
-        card = manifest.parties.get(self.sender)
+        card = agreement.parties.get(self.sender)
         if card is None:
             raise ProtocolError("unknown-sender", f"{self.sender!r} takes no part in this round")
-        if not card.verify(self.signature, self._signed):
+        if not card.verify_signature(self.signature, self._signed_bytes):
             raise ProtocolError("wrong-signature", f"{self.sender} has not signed this message")
-        if self.recipient != own:
+        if self.recipient != own_name:
             raise ProtocolError("wrong-recipient", f"the message is for {self.recipient}")
-        if self.kind not in kinds:
+        if self.kind not in expected_kinds:
             raise ProtocolError("wrong-kind", f"{self.kind!r} is not expected from {self.sender}")
 
     def check_body(self) -> None:
         """Refuse a body that is not the one that was signed."""
-        size = self.body.size
-        if size != self.size:
+        body_size = self.body.size
+        if body_size != self.size:
             raise ProtocolError(
-                "truncated", f"{size} of {self.size} bytes of a {self.kind}; send it again"
+                "truncated", f"{body_size} of {self.size} bytes of a {self.kind}; send it again"
             )
         if self.body.digest != self.digest:
             raise ProtocolError(
@@ -235,21 +266,21 @@ class Inbox:
 
     Parameters
     ----------
-    manifest : Agreement
-    own : str
+    agreement : Agreement
+    own_name : str
         The party's name.
-    expected : mapping of (sender, kind) to Lengths
+    expected : mapping of (sender, kind) to BodyLengths
         What may come; it follows from the manifest.
     """
 
-    def __init__(self, manifest: Agreement, own: str, expected: Expected) -> None:
-        self.manifest, self.own, self.expected = manifest, own, expected
+    def __init__(self, agreement: Agreement, own_name: str, expected: ExpectedMessages) -> None:
+        self.agreement, self.own_name, self.expected = agreement, own_name, expected
         self.accepted: dict[tuple[str, str], Message] = {}
-        self._largest = max((lengths.largest for lengths in expected.values()), default=0)
+        self._max_body_size = max((lengths.max_size for lengths in expected.values()), default=0)
 
-    def expect(self, message: Message) -> None:
+    def check_expected(self, message: Message) -> None:
         """Refuse, by its header alone, a message that is not new or not expected."""
-        message.check(self.manifest, self.own, {kind for _, kind in self.expected})
+        message.check_header(self.agreement, self.own_name, {kind for _, kind in self.expected})
         key = (message.sender, message.kind)
         if key not in self.expected:
             raise ProtocolError("wrong-kind", f"{message.sender} has no {message.kind} to send")
@@ -262,46 +293,51 @@ class Inbox:
                 "wrong-length", f"a {message.kind} of {message.size} bytes is not what was agreed"
             )
 
-    def read(self, data: bytes | Message) -> Message:
+    def read_message(self, data: bytes | Message) -> Message:
         """Parse and check a new, expected message; it is not accepted yet."""
-        message = data if isinstance(data, Message) else Message.from_bytes(data, self._largest)
-        self.expect(message)
+        message = (
+            data if isinstance(data, Message) else Message.from_bytes(data, self._max_body_size)
+        )
+        self.check_expected(message)
         message.check_body()
         return message
 
-    def keep(self, message: Message) -> None:
-        """Accept what :meth:`read` gave."""
+    def accept_message(self, message: Message) -> None:
+        """Accept what :meth:`read_message` gave."""
         self.accepted[message.sender, message.kind] = message
 
-    def body(self, sender: str, kind: str) -> Payload:
+    def get_body(self, sender: str, kind: str) -> Payload:
         """What one sender sent."""
         return self.accepted[sender, kind].body
 
     @property
-    def missing(self) -> tuple[str, ...]:
+    def missing_senders(self) -> tuple[str, ...]:
         """Senders of expected messages that have not arrived, in the order of the manifest."""
-        late = {sender for sender, kind in self.expected if (sender, kind) not in self.accepted}
-        return tuple(name for name in self.manifest.parties if name in late)
+        missing_names = {
+            sender for sender, kind in self.expected if (sender, kind) not in self.accepted
+        }
+        return tuple(name for name in self.agreement.parties if name in missing_names)
 
-    def require_all(self) -> None:
+    def require_all_messages(self) -> None:
         """Refuse to go on while someone is missing."""
-        if self.missing:
-            senders = len({sender for sender, _ in self.expected})
-            names = ", ".join(self.missing)
+        if self.missing_senders:
+            sender_count = len({sender for sender, _ in self.expected})
+            missing_names = ", ".join(self.missing_senders)
             raise ProtocolError(
-                "out-of-order", f"waiting for {len(self.missing)} of {senders}: {names}"
+                "out-of-order",
+                f"waiting for {len(self.missing_senders)} of {sender_count}: {missing_names}",
             )
 
 
-def request_bytes(manifest: Agreement, method: str, target: str, moment: str) -> bytes:
+def encode_request(agreement: Agreement, method: str, target: str, moment: str) -> bytes:
     """Encode the bytes that a party signs for an HTTP request.
 
     Parameters
     ----------
-    manifest : Agreement
+    agreement : Agreement
     method, target : str
         Such as GET and /messages/hospital-a?kind=labels.
     moment : str
         Seconds since 1970.
     """
-    return b"discreet/request\0" + manifest.hash + f"\0{method} {target} {moment}".encode()
+    return b"discreet/request\0" + agreement.hash + f"\0{method} {target} {moment}".encode()

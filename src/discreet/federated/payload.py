@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Payload", "Reader", "in_memory"]
+__all__ = ["Payload", "PieceReader", "join_in_memory"]
 
-PIECE = 1 << 18
+PIECE_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -33,46 +33,50 @@ class Payload:
         """How many bytes."""
         if self.stop is not None:
             return self.stop - self.start
-        whole = self.source.stat().st_size if isinstance(self.source, Path) else len(self.source)
-        return max(0, whole - self.start)
+        source_size = (
+            self.source.stat().st_size if isinstance(self.source, Path) else len(self.source)
+        )
+        return max(0, source_size - self.start)
 
-    def part(self, start: int, stop: int | None = None) -> Payload:
+    def get_slice(self, start: int, stop: int | None = None) -> Payload:
         """From one position to another; negative ones count from the end."""
-        size = self.size
-        first, last, _ = slice(start, stop).indices(size)
-        return Payload(self.source, self.start + first, self.start + max(first, last))
+        payload_size = self.size
+        first_offset, last_offset, _ = slice(start, stop).indices(payload_size)
+        return Payload(
+            self.source, self.start + first_offset, self.start + max(first_offset, last_offset)
+        )
 
-    def pieces(self) -> Iterator[bytes]:
+    def iter_pieces(self) -> Iterator[bytes]:
         """The bytes, a piece at a time."""
-        left = self.size
+        remaining_bytes = self.size
         if isinstance(self.source, bytes):
-            yield self.source[self.start : self.start + left]
+            yield self.source[self.start : self.start + remaining_bytes]
             return
         with open(self.source, "rb") as file:
             file.seek(self.start)
-            while left > 0 and (piece := file.read(min(left, PIECE))):
-                left -= len(piece)
+            while remaining_bytes > 0 and (piece := file.read(min(remaining_bytes, PIECE_BYTES))):
+                remaining_bytes -= len(piece)
                 yield piece
 
     def read(self) -> bytes:
         """All bytes at once."""
-        return b"".join(self.pieces())
+        return b"".join(self.iter_pieces())
 
     @property
     def digest(self) -> str:
         """SHA-256 of the bytes, in hexadecimal."""
-        code = hashlib.sha256()
-        for piece in self.pieces():
-            code.update(piece)
-        return code.hexdigest()
+        digest_state = hashlib.sha256()
+        for piece in self.iter_pieces():
+            digest_state.update(piece)
+        return digest_state.hexdigest()
 
 
-def in_memory(pieces: Iterable[bytes]) -> Payload:
+def join_in_memory(pieces: Iterable[bytes]) -> Payload:
     """A payload of a few pieces."""
     return Payload(b"".join(pieces))
 
 
-class Reader:
+class PieceReader:
     """Reads a given number of bytes from pieces of any length.
 
     Parameters
@@ -81,16 +85,16 @@ class Reader:
     """
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
-        self._pieces, self._held = iter(pieces), bytearray()
+        self._pieces, self._pending_bytes = iter(pieces), bytearray()
 
-    def take(self, count: int) -> bytes:
+    def read_bytes(self, count: int) -> bytes:
         """The next bytes; fewer only at the end."""
-        while len(self._held) < count and (piece := next(self._pieces, None)) is not None:
-            self._held += piece
-        taken = bytes(self._held[:count])
-        del self._held[:count]
-        return taken
+        while len(self._pending_bytes) < count and (piece := next(self._pieces, None)) is not None:
+            self._pending_bytes += piece
+        taken_bytes = bytes(self._pending_bytes[:count])
+        del self._pending_bytes[:count]
+        return taken_bytes
 
-    def rest(self) -> bytes:
+    def read_remainder(self) -> bytes:
         """Everything up to the end."""
-        return bytes(self._held) + b"".join(self._pieces)
+        return bytes(self._pending_bytes) + b"".join(self._pieces)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from discreet.errors import DiscreetError
 
-__all__ = ["ProtocolError", "Reason", "printable"]
+__all__ = ["ProtocolError", "Reason", "escape_unprintable"]
 
 Reason = Literal[
     "malformed",
@@ -37,23 +37,24 @@ Reason = Literal[
 ]
 
 
-def printable(text: str, most: int = 2000) -> str:
+def escape_unprintable(text: str, max_characters: int = 2000) -> str:
     r"""Escape untrusted text for one line of a terminal: control and bidi characters are spelt out.
 
     Parameters
     ----------
     text : str
-    most : int
+    max_characters : int
         Characters that are kept.
 
     Examples
     --------
-    >>> printable("age\x1b[2J\nDigest: 12")
+    >>> escape_unprintable("age\x1b[2J\nDigest: 12")
     'age\\x1b[2J\\nDigest: 12'
     """
-    kept = text if len(text) <= most else f"{text[:most]} …"
+    visible_text = text if len(text) <= max_characters else f"{text[:max_characters]} …"
     return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in kept
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in visible_text
     )
 
 

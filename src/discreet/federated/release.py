@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Floats, Integers
-from discreet.documents import Body, dump, load
-from discreet.federated.agreement.promise import inconsistent
+from discreet.documents import Body, dump_document, load_document
+from discreet.federated.agreement.promise import find_inconsistent_features
 from discreet.federated.refusals import ProtocolError
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from discreet.privacy import Guarantee
     from discreet.statistics import Statistics
 
-__all__ = ["LARGEST_MODEL", "Release", "rounded"]
+__all__ = ["MAX_MODEL_BYTES", "Release", "round_model"]
 
-VERSION = 1
-LARGEST_MODEL = 16 << 20
+RELEASE_VERSION = 1
+MAX_MODEL_BYTES = 16 << 20
 """Bytes of a released model at most."""
-GRID = 2.0**-16
+LOG_PROBABILITY_STEP = 2.0**-16
 """Log-probabilities are released as multiples of this."""
 
 
@@ -45,24 +45,26 @@ class Release:
     statistics: Statistics | None = None
 
     @classmethod
-    def of(cls, manifest: Manifest, vector: Integers) -> Release:
+    def from_totals(cls, manifest: Manifest, noised_totals: Integers) -> Release:
         """Turn the noised totals of a round into a model."""
         from discreet.estimation import estimate
 
-        variances = {block: noise.variance for block, noise in manifest.noises.items()}
-        found = manifest.layout.statistics(vector, variances)
-        statistics = replace(found, guarantee=manifest.guarantee)
-        return cls(estimate(statistics), inconsistent(manifest, vector), statistics)
+        variances = {block: noise.variance for block, noise in manifest.block_noises.items()}
+        noised_statistics = manifest.layout.decode_statistics(noised_totals, variances)
+        statistics = replace(noised_statistics, guarantee=manifest.guarantee)
+        return cls(
+            estimate(statistics), find_inconsistent_features(manifest, noised_totals), statistics
+        )
 
-    def promising(self, promise: Guarantee) -> Release:
+    def with_guarantee(self, guarantee: Guarantee) -> Release:
         """Return a copy with another guarantee; used to mark simulations."""
-        statistics = self.statistics and replace(self.statistics, guarantee=promise)
-        return replace(self, model=replace(self.model, guarantee=promise), statistics=statistics)
+        statistics = self.statistics and replace(self.statistics, guarantee=guarantee)
+        return replace(self, model=replace(self.model, guarantee=guarantee), statistics=statistics)
 
     def to_probabilities(self) -> bytes:
         """The model alone, rounded: what a receiver gets in mode ``probabilities``."""
-        body = {"model": rounded(self.model).to_json(), "inconsistent": list(self.inconsistent)}
-        return dump("release", VERSION, body, indent=None).encode()
+        body = {"model": round_model(self.model).to_json(), "inconsistent": list(self.inconsistent)}
+        return dump_document("release", RELEASE_VERSION, body, indent=None).encode()
 
     @classmethod
     def from_probabilities(cls, manifest: Manifest, data: bytes) -> Release:
@@ -76,16 +78,16 @@ class Release:
         """
         from discreet.model import NaiveBayesModel
 
-        body = load(data, "release", VERSION, _ReleaseBody)
-        model, names = NaiveBayesModel.from_json(body.model), tuple(body.inconsistent)
-        if model.schema.digest != manifest.about or model.guarantee != manifest.guarantee:
+        body = load_document(data, "release", RELEASE_VERSION, _ReleaseBody)
+        model, feature_names = NaiveBayesModel.from_json(body.model), tuple(body.inconsistent)
+        if model.schema.digest != manifest.schema_digest or model.guarantee != manifest.guarantee:
             raise ProtocolError(
                 "wrong-manifest",
                 "the model follows another schema or states another promise than this round",
             )
-        if not set(names) <= {block.feature for block in manifest.layout.blocks}:
+        if not set(feature_names) <= {block.feature for block in manifest.layout.blocks}:
             raise ProtocolError("malformed", "the model names features that nobody counted")
-        return cls(model, names)
+        return cls(model, feature_names)
 
 
 class _ReleaseBody(Body):
@@ -93,26 +95,30 @@ class _ReleaseBody(Body):
     inconsistent: list[str]
 
 
-def rounded(model: NaiveBayesModel) -> NaiveBayesModel:
+def round_model(model: NaiveBayesModel) -> NaiveBayesModel:
     """The model on a public grid: log-probabilities rounded down, densities to 16 bits."""
     from discreet.model import CellFactor
 
-    factors: list[Any] = []
+    rounded_factors: list[Any] = []
     for factor in model.factors:
         if isinstance(factor, CellFactor):
-            factors.append(replace(factor, log_probability=_down(factor.log_probability)))
+            rounded_factors.append(
+                replace(factor, log_probability=_round_down(factor.log_probability))
+            )
             continue
         span = factor.feature.upper - factor.feature.lower
-        mean = factor.feature.lower + span * _near((factor.mean - factor.feature.lower) / span)
-        missing = None if factor.missing is None else _near(factor.missing)
-        variance = np.exp(_near(np.log(factor.variance)))
-        factors.append(replace(factor, mean=mean, variance=variance, missing=missing))
-    return replace(model, log_prior=_down(model.log_prior), factors=factors)
+        mean = factor.feature.lower + span * _round_to_step(
+            (factor.mean - factor.feature.lower) / span
+        )
+        missing = None if factor.missing is None else _round_to_step(factor.missing)
+        variance = np.exp(_round_to_step(np.log(factor.variance)))
+        rounded_factors.append(replace(factor, mean=mean, variance=variance, missing=missing))
+    return replace(model, log_prior=_round_down(model.log_prior), factors=rounded_factors)
 
 
-def _down(numbers: Floats) -> Floats:
-    return np.asarray(np.floor(numbers / GRID) * GRID)
+def _round_down(numbers: Floats) -> Floats:
+    return np.asarray(np.floor(numbers / LOG_PROBABILITY_STEP) * LOG_PROBABILITY_STEP)
 
 
-def _near(numbers: Floats) -> Floats:
-    return np.asarray(np.round(numbers / GRID) * GRID)
+def _round_to_step(numbers: Floats) -> Floats:
+    return np.asarray(np.round(numbers / LOG_PROBABILITY_STEP) * LOG_PROBABILITY_STEP)

@@ -17,7 +17,7 @@ from discreet.errors import SchemaError
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Aggregation, Manifest, Mode
-from discreet.federated.counters import Wanted
+from discreet.federated.counters import FeatureRequest
 from discreet.federated.release import Release
 from discreet.randomness import Random
 from discreet.schema import Schema
@@ -25,39 +25,39 @@ from discreet.schema import Schema
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["Terms", "simulate_horizontal", "simulate_vertical"]
+__all__ = ["RoundTerms", "simulate_horizontal", "simulate_vertical"]
 
 Columns = Mapping[str, Any]
 Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Terms:
+class RoundTerms:
     """Terms of a round without its parties; all of them are in the manifest.
 
     Parameters
     ----------
     schema : Schema
-    wanted : tuple of Wanted
+    requests : tuple of FeatureRequest
     epsilon : float
     mode, aggregation, tolerated
         As in the manifest.
     """
 
     schema: Schema
-    wanted: tuple[Wanted, ...]
+    requests: tuple[FeatureRequest, ...]
     epsilon: float
     mode: Mode = "counts"
     aggregation: Aggregation = "masks"
     tolerated: int = 1
 
-    def manifest(self, providers: Sequence[Identity], **parties: Any) -> Manifest:
+    def make_manifest(self, providers: Sequence[Identity], **parties: Any) -> Manifest:
         """Make the unsigned manifest of a round with these parties."""
         return Manifest(
             self.schema,
-            self.wanted,
+            self.requests,
             self.epsilon,
-            tuple(one.card for one in providers),
+            tuple(identity.card for identity in providers),
             mode=self.mode,
             aggregation=self.aggregation,
             tolerated=self.tolerated,
@@ -66,48 +66,52 @@ class Terms:
 
 
 def simulate_horizontal(
-    terms: Terms,
-    parts: Sequence[tuple[Columns, Codes]],
+    terms: RoundTerms,
+    provider_tables: Sequence[tuple[Columns, Codes]],
     random: Random,
-    key: PrivateKey | None = None,
+    private_key: PrivateKey | None = None,
 ) -> tuple[Release, Manifest]:
     """Simulate a horizontal round in which each part of a table belongs to one provider.
 
     Parameters
     ----------
-    terms : Terms
-    parts : sequence of (columns, class codes)
+    terms : RoundTerms
+    provider_tables : sequence of (columns, class codes)
     random : Random
         Where the noise comes from; keys are always from the operating system.
-    key : PrivateKey, optional
+    private_key : PrivateKey, optional
         For Paillier; made if not given.
     """
-    providers = [Identity.generate(f"provider-{i}") for i in range(len(parts))]
+    providers = [Identity.generate(f"provider-{index}") for index in range(len(provider_tables))]
     collector, receiver = Identity.generate("collector"), Identity.generate("receiver")
-    key = _key(key) if terms.aggregation == "paillier" else None
-    counts = terms.mode == "counts"
-    manifest = terms.manifest(
+    private_key = _resolve_key(private_key) if terms.aggregation == "paillier" else None
+    opens_at_receiver = terms.mode == "counts"
+    manifest = terms.make_manifest(
         providers,
-        collector=collector.card if counts else _card(collector, key),
-        receiver=_card(receiver, key) if counts else receiver.card,
-        paillier=None if key is None else key.public,
-    ).signed_by(*providers, collector, receiver)
-    collecting = horizontal.Collector(collector, manifest, None if counts else key)
-    for own, (columns, codes) in zip(providers, parts, strict=True):
-        provider = horizontal.Provider(own, manifest, random=random)
-        exact = manifest.layout.vector(columns, codes)
-        collecting.receive(provider.submit(exact).to_bytes())
-    receiving = horizontal.Receiver(receiver, manifest, key if counts else None)
-    release = receiving.receive(collecting.result().to_bytes())
-    return release.promising(manifest.guarantee.under(simulated=random.simulated)), manifest
+        collector=collector.card if opens_at_receiver else _make_card(collector, private_key),
+        receiver=_make_card(receiver, private_key) if opens_at_receiver else receiver.card,
+        paillier=None if private_key is None else private_key.public,
+    ).with_signatures(*providers, collector, receiver)
+    collector_machine = horizontal.HorizontalCollector(
+        collector, manifest, None if opens_at_receiver else private_key
+    )
+    for identity, (columns, codes) in zip(providers, provider_tables, strict=True):
+        provider = horizontal.HorizontalProvider(identity, manifest, random=random)
+        exact_counts = manifest.layout.count_rows(columns, codes)
+        collector_machine.receive(provider.make_submission(exact_counts).to_bytes())
+    receiver_machine = horizontal.HorizontalReceiver(
+        receiver, manifest, private_key if opens_at_receiver else None
+    )
+    release = receiver_machine.receive(collector_machine.make_result().to_bytes())
+    return release.with_guarantee(manifest.guarantee.void_if(simulated=random.simulated)), manifest
 
 
 def simulate_vertical(
-    terms: Terms,
+    terms: RoundTerms,
     columns: Columns,
     codes: Codes,
     random: Random,
-    key: PrivateKey | None = None,
+    private_key: PrivateKey | None = None,
     *,
     providers: int = 2,
 ) -> tuple[Release, Manifest]:
@@ -115,7 +119,7 @@ def simulate_vertical(
 
     Parameters
     ----------
-    terms, random, key
+    terms, random, private_key
         As for :func:`simulate_horizontal`.
     columns : mapping of feature name to column
     codes : array of int
@@ -123,45 +127,51 @@ def simulate_vertical(
     providers : int
         Among whom the columns are dealt out; no more than there are columns.
     """
-    names = [one.feature for one in terms.wanted]
-    holders = [Identity.generate(f"provider-{i}") for i in range(min(providers, len(names)))]
-    if not holders:
+    feature_names = [request.feature for request in terms.requests]
+    identities = [
+        Identity.generate(f"provider-{index}")
+        for index in range(min(providers, len(feature_names)))
+    ]
+    if not identities:
         raise SchemaError(f"providers={providers!r}; a vertical round needs at least one")
     label, collector = Identity.generate("label"), Identity.generate("collector")
     receiver = Identity.generate("receiver")
-    key = _key(key) if terms.aggregation == "paillier" else None
-    held = {one.name: tuple(names[i :: len(holders)]) for i, one in enumerate(holders)}
-    manifest = terms.manifest(
-        holders,
+    private_key = _resolve_key(private_key) if terms.aggregation == "paillier" else None
+    columns_by_provider = {
+        identity.name: tuple(feature_names[index :: len(identities)])
+        for index, identity in enumerate(identities)
+    }
+    manifest = terms.make_manifest(
+        identities,
         collector=collector.card,
         receiver=receiver.card,
-        label=_card(label, key),
-        columns=held,
+        label=_make_card(label, private_key),
+        columns=columns_by_provider,
         rows=len(codes),
         partition="vertical",
-        paillier=None if key is None else key.public,
-    ).signed_by(*holders, label, collector, receiver)
-    labelling = vertical.LabelProvider(label, manifest, key, random=random)
-    for own, message in zip(holders, labelling.labels(codes), strict=True):
-        provider = vertical.Provider(own, manifest, random=random)
+        paillier=None if private_key is None else private_key.public,
+    ).with_signatures(*identities, label, collector, receiver)
+    label_machine = vertical.LabelProvider(label, manifest, private_key, random=random)
+    for identity, message in zip(identities, label_machine.make_all_labels(codes), strict=True):
+        provider = vertical.VerticalProvider(identity, manifest, random=random)
         provider.receive(message.to_bytes())
-        mine = {name: columns[name] for name in held[own.name]}
-        labelling.receive(provider.tables(mine).to_bytes())
-    collecting = vertical.Collector(collector, manifest, random=random)
-    if collecting.way.deals:
-        dealt = collecting.correction()
-        labelling.receive(dealt.to_bytes())
-    collecting.receive(labelling.shares().to_bytes())
-    receiving = vertical.Receiver(receiver, manifest)
-    release = receiving.receive(collecting.result().to_bytes())
-    return release.promising(manifest.guarantee.under(simulated=random.simulated)), manifest
+        own_columns = {name: columns[name] for name in columns_by_provider[identity.name]}
+        label_machine.receive(provider.make_tables(own_columns).to_bytes())
+    collector_machine = vertical.VerticalCollector(collector, manifest, random=random)
+    if collector_machine.protocol.needs_correction:
+        correction = collector_machine.make_correction()
+        label_machine.receive(correction.to_bytes())
+    collector_machine.receive(label_machine.make_shares().to_bytes())
+    receiver_machine = vertical.VerticalReceiver(receiver, manifest)
+    release = receiver_machine.receive(collector_machine.make_result().to_bytes())
+    return release.with_guarantee(manifest.guarantee.void_if(simulated=random.simulated)), manifest
 
 
-def _card(own: Identity, key: PrivateKey | None) -> Card:
-    return own.card if key is None else own.card_with(key)
+def _make_card(identity: Identity, private_key: PrivateKey | None) -> Card:
+    return identity.card if private_key is None else identity.make_card_with_key(private_key)
 
 
-def _key(key: PrivateKey | None) -> PrivateKey:
-    from discreet.federated.crypto.paillier import generate
+def _resolve_key(private_key: PrivateKey | None) -> PrivateKey:
+    from discreet.federated.crypto.paillier import generate_key
 
-    return generate() if key is None else key
+    return generate_key() if private_key is None else private_key

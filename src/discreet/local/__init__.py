@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.exports import lazily
+from discreet.exports import lazy_exports
 
-_HOME = {
+_EXPORTS = {
     "make_plan": "local.planning",
-    "Choices": "local.planning",
+    "PlanOptions": "local.planning",
     "Plan": "local.plan",
     "Question": "local.plan",
     "Respondent": "collection.respondent",
@@ -25,20 +25,20 @@ _HOME = {
     "Report": "collection.report",
     "Tally": "collection.tally",
     "tally_parquet": "collection.bulk",
-    "statistics_of": "local.inversion",
+    "estimate_statistics": "local.inversion",
 }
 
 __all__ = [
-    "Choices",
     "FolderStore",
     "MemoryStore",
     "Plan",
+    "PlanOptions",
     "Question",
     "Report",
     "Respondent",
     "Tally",
+    "estimate_statistics",
     "make_plan",
-    "statistics_of",
     "tally_parquet",
 ]
 
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from discreet.collection.respondent import Respondent
     from discreet.collection.store import FolderStore, MemoryStore
     from discreet.collection.tally import Tally
-    from discreet.local.inversion import statistics_of
+    from discreet.local.inversion import estimate_statistics
     from discreet.local.plan import Plan, Question
-    from discreet.local.planning import Choices, make_plan
+    from discreet.local.planning import PlanOptions, make_plan
 
-__getattr__, __dir__ = lazily(__name__, _HOME)
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

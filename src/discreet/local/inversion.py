@@ -23,22 +23,22 @@ from discreet.mechanisms.frequency import FrequencyOracle
 from discreet.mechanisms.mean import MeanOracle
 from discreet.privacy import Guarantee
 from discreet.schema import Numeric
-from discreet.statistics import Moments, Statistics, Table, precision_weighted
+from discreet.statistics import Moments, Statistics, Table, compute_precision_weighted_mean
 
 __all__ = [
     "CellPrecision",
     "CountEstimate",
-    "counts_of",
-    "margin_of",
-    "precision_of",
-    "statistics_of",
+    "compute_precision",
+    "estimate_margin",
+    "estimate_statistics",
+    "pool_counts",
 ]
 
-LEAST_SHARE = 1e-4
+MIN_CLASS_SHARE = 1e-4
 """Lower bound on the share of a class wherever it is a divisor."""
 
 
-def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Statistics:
+def estimate_statistics(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Statistics:
     """Estimate unbiased statistics of all respondents.
 
     Parameters
@@ -53,47 +53,64 @@ def statistics_of(tally: Tally[Plan], guarantee: Guarantee | None = None) -> Sta
         Variances are those of an estimate of the numbers of the people in the tally: an interval
         of 1.96 standard errors holds the true number of them about 95 times in 100.
     """
-    plan, people = tally.collection, tally.people
-    if people == 0:
+    plan, respondents = tally.collection, tally.people
+    if respondents == 0:
         raise EstimationError("the tally is empty; nothing can be estimated from no reports")
-    shares: list[CountEstimate] = []
-    cells: dict[str, list[CountEstimate]] = {name: [] for name in plan.cells}
-    means: dict[tuple[str, int], _Mean] = {}
-    for question, m, sums in zip(plan.questions, tally.counted, tally.sums, strict=True):
-        if m == 0:
+    class_estimates: list[CountEstimate] = []
+    cell_estimates: dict[str, list[CountEstimate]] = {name: [] for name in plan.cells}
+    mean_estimates: dict[tuple[str, int], _MeanEstimate] = {}
+    for question, report_count, sums in zip(plan.questions, tally.counted, tally.sums, strict=True):
+        if report_count == 0:
             continue
         if isinstance(question.mechanism, FrequencyOracle):
-            joint = question.mechanism.estimate(sums, int(m)) / m
-            shares.append(margin_of(plan, question, joint, 0, int(m)))
+            joint_shares = question.mechanism.estimate(sums, int(report_count)) / report_count
+            class_estimates.append(
+                estimate_margin(plan, question, joint_shares, 0, int(report_count))
+            )
             for axis, name in enumerate(question.features, start=1):
-                cells[name].append(margin_of(plan, question, joint, axis, int(m)))
+                cell_estimates[name].append(
+                    estimate_margin(plan, question, joint_shares, axis, int(report_count))
+                )
         else:
-            found = question.mechanism.estimate(sums, int(m)).reshape(len(question.features), -1)
-            for j, name in enumerate(question.features):
-                means[name, question.power] = _Mean(question.mechanism, found[j] / m, int(m))
-    if not shares:
+            feature_means = question.mechanism.estimate(sums, int(report_count)).reshape(
+                len(question.features), -1
+            )
+            for feature_index, name in enumerate(question.features):
+                mean_estimates[name, question.power] = _MeanEstimate(
+                    question.mechanism,
+                    feature_means[feature_index] / report_count,
+                    int(report_count),
+                )
+    if not class_estimates:
         raise EstimationError("no report contains information about the classes; collect more")
-    totals, variances = counts_of(shares, people)
-    tables = {name: _table(plan, name, parts, people) for name, parts in cells.items()}
+    class_totals, total_variances = pool_counts(class_estimates, respondents)
+    tables = {
+        name: _make_table(plan, name, estimates, respondents)
+        for name, estimates in cell_estimates.items()
+    }
     moments = {
-        name: _moments(
+        name: _make_moments(
             plan,
             name,
-            (means[name, 1], means[name, 2]),
-            totals / people,
-            _missing(tables.pop(name)) if name in tables else np.zeros(len(totals)),
-            people,
+            (mean_estimates[name, 1], mean_estimates[name, 2]),
+            class_totals / respondents,
+            _estimate_missing_shares(tables.pop(name))
+            if name in tables
+            else np.zeros(len(class_totals)),
+            respondents,
         )
-        for name in dict.fromkeys(name for name, _ in means)
-        if (name, 1) in means and (name, 2) in means
+        for name in dict.fromkeys(name for name, _ in mean_estimates)
+        if (name, 1) in mean_estimates and (name, 2) in mean_estimates
     }
     return Statistics(
         plan.schema,
-        totals,
-        variances,
+        class_totals,
+        total_variances,
         tables,
         moments,
-        guarantee=(guarantee or plan.promised(tally.together)).under(simulated=tally.simulated),
+        guarantee=(guarantee or plan.make_guarantee(tally.smallest_shuffle_size)).void_if(
+            simulated=tally.simulated
+        ),
         projection=plan.projection,
     )
 
@@ -105,112 +122,144 @@ class CountEstimate:
     Parameters
     ----------
     shares : array
-    noise : array of the same shape
+    noise_variances : array of the same shape
         Variance of each, as an estimate of that group's own shares.
-    even : float
+    uniform_variance : float
         Variance as an estimate for all respondents if all shares were equal: known before the
         collection.
-    people : float
+    respondents : float
         How many the group has.
     """
 
     shares: Floats
-    noise: Floats
-    even: float
-    people: float
+    noise_variances: Floats
+    uniform_variance: float
+    respondents: float
 
 
-def margin_of(plan: Plan, question: Question, joint: Floats, axis: int, m: float) -> CountEstimate:
+def estimate_margin(
+    plan: Plan, question: Question, joint_shares: Floats, axis: int, report_count: float
+) -> CountEstimate:
     """Estimate the margin of a question's cells: classes (axis 0), or classes by one feature."""
-    oracle, shape = question.mechanism, plan.shape_of(question)
+    oracle, table_shape = question.mechanism, plan.get_table_shape(question)
     assert isinstance(oracle, FrequencyOracle)
-    place = np.indices(shape).reshape(len(shape), -1)
-    labels = place[0] if axis == 0 else place[0] * shape[axis] + place[axis]
-    kept = shape[:1] if axis == 0 else (shape[0], shape[axis])
-    size = int(np.prod(kept))
-    uniform = float(oracle.sum_variances(labels, np.full(joint.size, 1 / joint.size)).mean())
+    cell_coordinates = np.indices(table_shape).reshape(len(table_shape), -1)
+    margin_labels = (
+        cell_coordinates[0]
+        if axis == 0
+        else cell_coordinates[0] * table_shape[axis] + cell_coordinates[axis]
+    )
+    margin_shape = table_shape[:1] if axis == 0 else (table_shape[0], table_shape[axis])
+    margin_size = int(np.prod(margin_shape))
+    uniform = float(
+        oracle.compute_sum_variances(
+            margin_labels, np.full(joint_shares.size, 1 / joint_shares.size)
+        ).mean()
+    )
     return CountEstimate(
-        np.asarray(np.bincount(labels, joint), np.float64).reshape(kept),
-        oracle.sum_variances(labels, joint).reshape(kept) / m,
-        (uniform + (1 - 1 / size) / size) / m,
-        m,
+        np.asarray(np.bincount(margin_labels, joint_shares), np.float64).reshape(margin_shape),
+        oracle.compute_sum_variances(margin_labels, joint_shares).reshape(margin_shape)
+        / report_count,
+        (uniform + (1 - 1 / margin_size) / margin_size) / report_count,
+        report_count,
     )
 
 
-def counts_of(parts: Sequence[CountEstimate], people: int) -> tuple[Floats, Floats]:
+def pool_counts(estimates: Sequence[CountEstimate], respondents: int) -> tuple[Floats, Floats]:
     """Pool estimates from random groups to counts of all respondents, weighted by precision.
 
     Weights depend on public facts only, not on the estimates, so the mean is unbiased. Disjoint
     groups of m_b people out of N, weighted by w_b, miss a share f of all by chance, with variance
     f (1 - f) (N sum(w_b^2 / m_b) - 1) / (N - 1).
     """
-    weights, _ = precision_weighted(list(np.eye(len(parts))), [part.even for part in parts])
-    found = list(zip(weights, parts, strict=True))
-    share = np.sum([w * part.shares for w, part in found], axis=0)
-    noise = np.sum([w**2 * part.noise for w, part in found], axis=0)
-    drawn = sum(w**2 / part.people for w, part in found)
-    luck = max(people * float(drawn) - 1, 0.0) / max(people - 1, 1)
-    inside = share.clip(0.0, 1.0)
-    return people * share, people**2 * (noise + inside * (1 - inside) * luck)
+    weights, _ = compute_precision_weighted_mean(
+        list(np.eye(len(estimates))), [estimate.uniform_variance for estimate in estimates]
+    )
+    weighted_estimates = list(zip(weights, estimates, strict=True))
+    pooled_shares = np.sum(
+        [weight * estimate.shares for weight, estimate in weighted_estimates], axis=0
+    )
+    noise_variances = np.sum(
+        [weight**2 * estimate.noise_variances for weight, estimate in weighted_estimates], axis=0
+    )
+    sampling_factor = sum(
+        weight**2 / estimate.respondents for weight, estimate in weighted_estimates
+    )
+    sampling_variance = max(respondents * float(sampling_factor) - 1, 0.0) / max(respondents - 1, 1)
+    clipped_shares = pooled_shares.clip(0.0, 1.0)
+    return respondents * pooled_shares, respondents**2 * (
+        noise_variances + clipped_shares * (1 - clipped_shares) * sampling_variance
+    )
 
 
-def _table(plan: Plan, name: str, parts: Sequence[CountEstimate], people: int) -> Table:
-    cells, classes = plan.cells[name], len(plan.schema.classes)
-    if parts:
-        return Table(cells, *counts_of(parts, people))
-    shape = (classes, cells.size)  # nobody was asked: everything is possible
-    even = np.full(shape, people / (classes * cells.size))
-    return Table(cells, even, np.full(shape, float(people) ** 2))
+def _make_table(
+    plan: Plan, name: str, estimates: Sequence[CountEstimate], respondents: int
+) -> Table:
+    cells, class_count = plan.cells[name], len(plan.schema.classes)
+    if estimates:
+        return Table(cells, *pool_counts(estimates, respondents))
+    table_shape = (class_count, cells.size)  # nobody was asked: everything is possible
+    uniform_counts = np.full(table_shape, respondents / (class_count * cells.size))
+    return Table(cells, uniform_counts, np.full(table_shape, float(respondents) ** 2))
 
 
 @dataclass(frozen=True)
-class _Mean:
+class _MeanEstimate:
     """P(c) E[value | c] by class, as one question about means estimates it."""
 
     mechanism: MeanOracle
-    found: Floats
-    people: int
+    class_means: Floats
+    respondents: int
 
-    def variances(self, squares: Floats, people: int) -> Floats:
+    def compute_variances(self, mean_squares: Floats, respondents: int) -> Floats:
         """Variances of the means, where P(c) E[value^2 | c] is ``mean_squares``.
 
         The variance of a mechanism is linear in the square of its input.
         """
-        least, most = self.mechanism.variance(0.0), self.mechanism.variance(1.0)
-        noise = least + (most - least) * squares
-        luck = (
-            np.maximum(squares - self.found**2, 0.0) * (people - self.people) / max(people - 1, 1)
+        min_variance, max_variance = self.mechanism.variance(0.0), self.mechanism.variance(1.0)
+        noise_variances = min_variance + (max_variance - min_variance) * mean_squares
+        sampling_variances = (
+            np.maximum(mean_squares - self.class_means**2, 0.0)
+            * (respondents - self.respondents)
+            / max(respondents - 1, 1)
         )
-        return np.asarray((noise + luck) / self.people)
+        return np.asarray((noise_variances + sampling_variances) / self.respondents)
 
 
-def _missing(table: Table) -> Floats:
+def _estimate_missing_shares(table: Table) -> Floats:
     """Estimate P(missing | class), shrunk towards the share in all classes together.
 
     James-Stein factors with the known noise: no shrinkage where the noise is far below the
     differences, and a share of 0 where next to nothing is missing.
     """
-    present, missing = np.asarray(table.counts, float).T
-    noise = np.asarray(table.variances, float)
-    whole = max(float(present.sum() + missing.sum()), 1.0)
-    common = float(missing.sum()) / whole
-    doubt = float(noise.sum()) / 2 / whole**2
-    common *= max(0.0, 1 - doubt / max(common**2, 1e-300)) if common > 0 else 0.0
-    counts = np.maximum(present + missing, LEAST_SHARE * whole)
-    found = missing / counts
-    error = (noise[:, 1] * (1 - found) ** 2 + noise[:, 0] * found**2) / counts**2
-    away = found - common
-    keep = max(0.0, 1 - float(error.sum()) / max(float(away @ away), 1e-300))
-    return np.asarray((common + keep * away).clip(0.0, 1 - LEAST_SHARE))
+    present_counts, missing_counts = np.asarray(table.counts, float).T
+    noise_variances = np.asarray(table.variances, float)
+    people_total = max(float(present_counts.sum() + missing_counts.sum()), 1.0)
+    common_share = float(missing_counts.sum()) / people_total
+    share_variance = float(noise_variances.sum()) / 2 / people_total**2
+    common_share *= (
+        max(0.0, 1 - share_variance / max(common_share**2, 1e-300)) if common_share > 0 else 0.0
+    )
+    class_counts = np.maximum(present_counts + missing_counts, MIN_CLASS_SHARE * people_total)
+    missing_shares = missing_counts / class_counts
+    share_errors = (
+        noise_variances[:, 1] * (1 - missing_shares) ** 2
+        + noise_variances[:, 0] * missing_shares**2
+    ) / class_counts**2
+    share_deviations = missing_shares - common_share
+    shrinkage = max(
+        0.0, 1 - float(share_errors.sum()) / max(float(share_deviations @ share_deviations), 1e-300)
+    )
+    return np.asarray((common_share + shrinkage * share_deviations).clip(0.0, 1 - MIN_CLASS_SHARE))
 
 
-def _moments(
+def _make_moments(
     plan: Plan,
     name: str,
-    means: tuple[_Mean, _Mean],
-    share: Floats,
-    missing: Floats,
-    people: int,
+    mean_estimates: tuple[_MeanEstimate, _MeanEstimate],
+    class_shares: Floats,
+    missing_shares: Floats,
+    respondents: int,
 ) -> Moments:
     """Convert P(c) E[t | c] and P(c) E[2 t^2 - 1 | c] to sums about the middle of the bounds.
 
@@ -219,26 +268,28 @@ def _moments(
     """
     feature = plan.schema[name]
     assert isinstance(feature, Numeric)
-    first, second = means
-    valid = np.maximum(norm_sub(share, 1.0), LEAST_SHARE)
-    valid = valid / valid.sum()
-    squares = (second.found + valid) / 2
-    middle, half = (feature.upper + feature.lower) / 2, (feature.upper - feature.lower) / 2
-    zeros = np.zeros(len(share))
-    noise = [
-        zeros,
-        first.variances(squares.clip(0.0, valid), people),
-        second.variances(valid, people) / 4,  # (2 t^2 - 1)^2 is at most one
+    mean_estimate, square_estimate = mean_estimates
+    valid_shares = np.maximum(norm_sub(class_shares, 1.0), MIN_CLASS_SHARE)
+    valid_shares = valid_shares / valid_shares.sum()
+    mean_squares = (square_estimate.class_means + valid_shares) / 2
+    range_middle = (feature.upper + feature.lower) / 2
+    half_range = (feature.upper - feature.lower) / 2
+    zero_variances = np.zeros(len(class_shares))
+    sum_variances = [
+        zero_variances,
+        mean_estimate.compute_variances(mean_squares.clip(0.0, valid_shares), respondents),
+        square_estimate.compute_variances(valid_shares, respondents)
+        / 4,  # (2 t^2 - 1)^2 is at most one
     ]
     return Moments(
         feature,
-        people * valid * (1 - missing),
-        people * first.found,
-        people * squares,
-        people * valid * missing,
-        np.full(len(share), middle),
-        half,
-        people**2 * np.array(noise),
+        respondents * valid_shares * (1 - missing_shares),
+        respondents * mean_estimate.class_means,
+        respondents * mean_squares,
+        respondents * valid_shares * missing_shares,
+        np.full(len(class_shares), range_middle),
+        half_range,
+        respondents**2 * np.array(sum_variances),
     )
 
 
@@ -263,7 +314,7 @@ class CellPrecision:
     standard_error: float
 
 
-def precision_of(plan: Plan, respondents: int) -> list[CellPrecision]:
+def compute_precision(plan: Plan, respondents: int) -> list[CellPrecision]:
     """Compute the expected precision of class totals and features asked by cell, worst first.
 
     From the variances of the mechanisms and the plan's shares alone (docs/maths.md). How good a
@@ -277,24 +328,29 @@ def precision_of(plan: Plan, respondents: int) -> list[CellPrecision]:
     """
     if respondents < 1:
         raise EstimationError(f"respondents is {respondents}; expect at least one")
-    precision: dict[str, float] = {}
-    asked: dict[str, float] = {}
-    for question, share in zip(plan.questions, plan.shares, strict=True):
+    inverse_variances: dict[str, float] = {}
+    asked_shares: dict[str, float] = {}
+    for question, question_share in zip(plan.questions, plan.shares, strict=True):
         if not isinstance(question.mechanism, FrequencyOracle):
             continue
-        even = np.full(question.mechanism.size, 1 / question.mechanism.size)
+        uniform_shares = np.full(question.mechanism.size, 1 / question.mechanism.size)
         for axis, name in enumerate((plan.schema.target, *question.features)):
-            error = margin_of(plan, question, even, axis, float(share)).even / respondents
-            precision[name] = precision.get(name, 0.0) + 1 / error
-            asked[name] = asked.get(name, 0.0) + float(share)
-    classes = len(plan.schema.classes)
-    found = [
+            margin_variance = (
+                estimate_margin(
+                    plan, question, uniform_shares, axis, float(question_share)
+                ).uniform_variance
+                / respondents
+            )
+            inverse_variances[name] = inverse_variances.get(name, 0.0) + 1 / margin_variance
+            asked_shares[name] = asked_shares.get(name, 0.0) + float(question_share)
+    class_count = len(plan.schema.classes)
+    cell_precisions = [
         CellPrecision(
             name,
-            classes * plan.cells[name].size if name in plan.cells else classes,
-            asked[name],
-            math.sqrt(1 / one),
+            class_count * plan.cells[name].size if name in plan.cells else class_count,
+            asked_shares[name],
+            math.sqrt(1 / inverse_variance),
         )
-        for name, one in precision.items()
+        for name, inverse_variance in inverse_variances.items()
     ]
-    return sorted(found, key=lambda one: -one.standard_error)
+    return sorted(cell_precisions, key=lambda cell_precision: -cell_precision.standard_error)

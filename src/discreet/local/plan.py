@@ -22,12 +22,12 @@ from pydantic import Field
 
 from discreet.arrays import Floats, Integers
 from discreet.collection.protocol import CollectionDocument
-from discreet.documents import Body, load, read_text
+from discreet.documents import Body, load_document, read_text
 from discreet.encoding import Cells
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local import device as devices
 from discreet.local.question import Question, QuestionBody
-from discreet.privacy import INFERRED, Charge, Guarantee, odds_sentence
+from discreet.privacy import INFERRED_REASON, Charge, Guarantee, format_odds_sentence
 from discreet.projection import Projection, ProjectionBody
 from discreet.randomness import Random
 from discreet.schema import Categorical, Numeric, Schema, SchemaBody
@@ -37,10 +37,10 @@ __all__ = ["Assignment", "Design", "Plan", "Question", "Wave"]
 
 Assignment = Literal["draw", "groups"]
 Design = Literal["auto", "pairs", "paper"]
-DIGEST = re.compile("sha256:[0-9a-f]{64}")
+DIGEST_PATTERN = re.compile("sha256:[0-9a-f]{64}")
 VERSION = 4
 
-MOST_REPORTS = 1000
+MAX_REPORTS_PER_PERSON = 1000
 """Largest number of reports that one person may send to one plan."""
 
 
@@ -69,13 +69,15 @@ class Wave:
     oracle: str = "auto"
 
     def __post_init__(self) -> None:
-        for name, least in (("number", 2), ("respondents", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise SchemaError(f"wave: its {name} is {value!r}; it is at least {least}")
-        for name in ("plan", "tally"):
-            if not DIGEST.fullmatch(getattr(self, name)):
-                raise SchemaError(f"wave: its {name} is not a digest: sha256:…")
+        for field_name, min_value in (("number", 2), ("respondents", 1)):
+            value = getattr(self, field_name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < min_value:
+                raise SchemaError(
+                    f"wave: its {field_name} is {value!r}; it is at least {min_value}"
+                )
+        for field_name in ("plan", "tally"):
+            if not DIGEST_PATTERN.fullmatch(getattr(self, field_name)):
+                raise SchemaError(f"wave: its {field_name} is not a digest: sha256:…")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,55 +127,60 @@ class Plan(CollectionDocument):
     def __post_init__(self) -> None:
         object.__setattr__(self, "questions", tuple(self.questions))
         object.__setattr__(self, "epsilon", float(self.epsilon))
-        edges = {name: tuple(map(float, some)) for name, some in self.edges.items()}
+        edges = {name: tuple(map(float, bin_edges)) for name, bin_edges in self.edges.items()}
         object.__setattr__(self, "edges", edges)
         if not self.epsilon > 0:
             raise PrivacyError(f"epsilon is {self.epsilon!r}; it must be above 0")
         if not self.questions:
             raise SchemaError("a plan needs at least one question")
-        if self.projection is not None and self.projection.after != self.schema:
+        if self.projection is not None and self.projection.output_schema != self.schema:
             raise SchemaError("the projection makes other features than the plan asks about")
         if self.assignment not in get_args(Assignment):
             raise SchemaError(f"assignment={self.assignment!r}; write 'draw' or 'groups'")
-        whole = isinstance(self.reports, int) and not isinstance(self.reports, bool)
-        if not whole or not 1 <= self.reports <= MOST_REPORTS:
-            raise PrivacyError(f"reports is {self.reports!r}; a person sends 1 to {MOST_REPORTS}")
+        is_integer = isinstance(self.reports, int) and not isinstance(self.reports, bool)
+        if not is_integer or not 1 <= self.reports <= MAX_REPORTS_PER_PERSON:
+            raise PrivacyError(
+                f"reports is {self.reports!r}; a person sends 1 to {MAX_REPORTS_PER_PERSON}"
+            )
         if sum(question.weight for question in self.questions) >= 1 << 53:
             raise SchemaError(
                 "the weights of the questions add up to 2^53 or more; use smaller ones"
             )
-        for number, question in enumerate(self.questions):
-            self._check_question(number, question)
+        for question_number, question in enumerate(self.questions):
+            self._check_question(question_number, question)
         self._check_edges()
         self._check_shuffled()
 
-    def _check_question(self, number: int, question: Question) -> None:
+    def _check_question(self, question_number: int, question: Question) -> None:
         if not question.epsilon <= self.report_epsilon:
             raise PrivacyError(
-                f"question {number} spends {question.epsilon!r}, the plan promises "
+                f"question {question_number} spends {question.epsilon!r}, the plan promises "
                 f"{self.epsilon!r} per person for {self.reports} "
                 f"report{'s' * (self.reports > 1)}"
             )
-        if question.mechanism.size != self.size_of(question):
+        if question.mechanism.size != self.compute_mechanism_size(question):
             raise SchemaError(
-                f"question {number} has {self.size_of(question)} cells, its mechanism "
-                f"{question.mechanism.size}"
+                f"question {question_number} has {self.compute_mechanism_size(question)} cells, "
+                f"its mechanism {question.mechanism.size}"
             )
-        if not self.averaged:
+        if not self.mean_features:
             return
         for name in question.features if question.power == 0 else ():
-            if name in self.averaged and self.cells[name].values > 1:
+            if name in self.mean_features and self.cells[name].value_count > 1:
                 raise SchemaError(
                     f"{name} is asked both by bin and by its mean; choose one, or ask by a single "
                     "bin whether it is there at all"
                 )
 
     def _check_edges(self) -> None:
-        for name, edges in self.edges.items():
+        for name, bin_edges in self.edges.items():
             feature = self.schema[name]
             if not isinstance(feature, Numeric) or name not in self.cells:
                 raise SchemaError(f"the plan has edges for {name}, which is not asked by bin")
-            if tuple(edges) != Cells.of(self.schema, name, {name: edges[1:-1]}).edges:
+            if (
+                tuple(bin_edges)
+                != Cells.from_schema(self.schema, name, {name: bin_edges[1:-1]}).edges
+            ):
                 raise SchemaError(f"{name}: the first and last edge are not its public bounds")
 
     def _check_shuffled(self) -> None:
@@ -189,55 +196,59 @@ class Plan(CollectionDocument):
                 f"shuffled: a person sends {self.reports} reports, and the shuffle hides one of "
                 "each; write reports=1"
             )
-        self.shuffled.check(self.blanket)
+        self.shuffled.require_kept_by(self.blanket)
 
     @cached_property
     def blanket(self) -> Blanket:
         """The privacy blanket of a shuffled report: question and answer together."""
-        each = zip(self.shares.tolist(), self.questions, strict=True)
-        return Blanket.mixed([(share, question.blanket) for share, question in each])
+        weighted_questions = zip(self.shares.tolist(), self.questions, strict=True)
+        return Blanket.from_mixture(
+            [(share, question.blanket) for share, question in weighted_questions]
+        )
 
     @cached_property
     def cells(self) -> dict[str, Cells]:
         """The public cells of every feature that is asked by cell."""
-        found = {}
+        cells_by_feature = {}
         for question in self.questions:
             for name in question.features if question.power == 0 else ():
                 feature = self.schema[name]
                 if isinstance(feature, Numeric) and name not in self.edges:
                     raise SchemaError(f"{name} is asked by bin, but the plan has no edges for it")
-                edges = self.edges.get(name, ()) if isinstance(feature, Numeric) else ()
-                found[name] = Cells(
+                bin_edges = self.edges.get(name, ()) if isinstance(feature, Numeric) else ()
+                cells_by_feature[name] = Cells(
                     feature,
-                    tuple(edges),
+                    tuple(bin_edges),
                     self.schema.missing_tokens,
                     self.schema.unseen,
                     self.schema.outliers,
                 )
-        return found
+        return cells_by_feature
 
     @cached_property
-    def averaged(self) -> frozenset[str]:
+    def mean_features(self) -> frozenset[str]:
         """Features asked by their mean; by cell only whether they are missing."""
-        return frozenset(name for one in self.questions if one.power for name in one.features)
+        return frozenset(
+            name for question in self.questions if question.power for name in question.features
+        )
 
-    def shape_of(self, question: Question) -> tuple[int, ...]:
+    def get_table_shape(self, question: Question) -> tuple[int, ...]:
         """(classes, cells of the first feature, …) of a question about cells."""
-        classes = len(self.schema.classes)
-        return (classes, *(self.cells[name].size for name in question.features))
+        class_count = len(self.schema.classes)
+        return (class_count, *(self.cells[name].size for name in question.features))
 
-    def size_of(self, question: Question) -> int:
+    def compute_mechanism_size(self, question: Question) -> int:
         """Number of values, or coordinates, of the mechanism of a question."""
         if question.power == 0:
-            return math.prod(self.shape_of(question))
+            return math.prod(self.get_table_shape(question))
         for name in question.features:
             feature = self.schema[name]
-            if isinstance(feature, Categorical) or not feature.bounded:
+            if isinstance(feature, Categorical) or not feature.is_bounded:
                 raise SchemaError(f"{name}: only a number with public bounds has a mean to ask for")
         return len(self.schema.classes) * len(question.features)
 
     @cached_property
-    def bounds(self) -> Integers:
+    def cumulative_weights(self) -> Integers:
         """Cumulative weights: a uniform integer below the last one selects a question."""
         return np.cumsum([question.weight for question in self.questions])
 
@@ -250,15 +261,19 @@ class Plan(CollectionDocument):
     @property
     def report_epsilon(self) -> float:
         """Largest epsilon of one report, so that all reports together stay within epsilon."""
-        return share_of(self.epsilon, self.reports)
+        return split_epsilon(self.epsilon, self.reports)
 
     @cached_property
-    def alone(self) -> Guarantee:
+    def unshuffled_guarantee(self) -> Guarantee:
         """The guarantee of all reports that a person may send, without a shuffle."""
-        spent = max(question.epsilon for question in self.questions)
-        total = self.epsilon if spent == self.report_epsilon else self.reports * spent
+        largest_epsilon = max(question.epsilon for question in self.questions)
+        total_epsilon = (
+            self.epsilon
+            if largest_epsilon == self.report_epsilon
+            else self.reports * largest_epsilon
+        )
         return Guarantee(
-            total,
+            total_epsilon,
             neighbours="replace",
             trust="local",
             unit="everything one person answers",
@@ -268,17 +283,22 @@ class Plan(CollectionDocument):
                 f"a person sends at most {self.reports} report{'s' * (self.reports > 1)}",
                 "that a person took part at all is not hidden",
             ),
-            charges=tuple(Charge(f"report {i + 1}", spent) for i in range(self.reports)),
-        ).under(schema=self.schema)
+            charges=tuple(
+                Charge(f"report {report_index + 1}", largest_epsilon)
+                for report_index in range(self.reports)
+            ),
+        ).void_if(schema=self.schema)
 
     @property
     def sentence(self) -> str:
         """One sentence for respondents about their protection, however the report travels."""
-        if math.isinf(self.alone.epsilon):
+        if math.isinf(self.unshuffled_guarantee.epsilon):
             return "Your answers are not protected: they may be sent unchanged."
-        seen = "your report" if self.reports == 1 else f"all {self.reports} of your reports"
-        sentence = odds_sentence(seen, self.alone.epsilon)
-        return f"{sentence} Not covered: {INFERRED}." if self.schema.inferred else sentence
+        report_phrase = (
+            "your report" if self.reports == 1 else f"all {self.reports} of your reports"
+        )
+        odds_text = format_odds_sentence(report_phrase, self.unshuffled_guarantee.epsilon)
+        return f"{odds_text} Not covered: {INFERRED_REASON}." if self.schema.inferred else odds_text
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -288,33 +308,39 @@ class Plan(CollectionDocument):
     @property
     def original(self) -> Schema:
         """The schema of a record as it is before the projection, if there is one."""
-        return self.schema if self.projection is None else self.projection.before
+        return self.schema if self.projection is None else self.projection.input_schema
 
-    def asked(self, question: int) -> tuple[str, ...]:
+    def get_asked_columns(self, question: int) -> tuple[str, ...]:
         """The columns of a record that one question is about."""
         features = self.questions[question].features
         if self.projection is not None:
-            made = {one.name for one in self.projection.components}
-            numbers = {one.name for one in self.projection.numeric} if made & {*features} else ()
-            features = tuple(n for n in self.original.names if n in numbers or n in features)
+            component_names = {component.name for component in self.projection.components}
+            numeric_names = (
+                {feature.name for feature in self.projection.numeric_features}
+                if component_names & {*features}
+                else ()
+            )
+            features = tuple(
+                name for name in self.original.names if name in numeric_names or name in features
+            )
         return (*features, self.schema.target)
 
-    def draw(self, people: int, random: Random) -> Integers:
+    def draw_questions(self, respondents: int, random: Random) -> Integers:
         """Draw the question of each respondent, or assign questions in exact shares."""
         if self.assignment == "draw":
-            draws = random.integers(int(self.bounds[-1]), people)
-            return np.searchsorted(self.bounds, draws, side="right")
-        ends = np.round(np.cumsum(self.shares) * people).astype(np.int64)
-        dealt = np.searchsorted(ends, np.arange(people), side="right")
-        return dealt[np.argsort(random.words(people), kind="stable")]
+            draws = random.integers(int(self.cumulative_weights[-1]), respondents)
+            return np.searchsorted(self.cumulative_weights, draws, side="right")
+        group_ends = np.round(np.cumsum(self.shares) * respondents).astype(np.int64)
+        question_order = np.searchsorted(group_ends, np.arange(respondents), side="right")
+        return question_order[np.argsort(random.words(respondents), kind="stable")]
 
-    def prepared(
+    def encode_record(
         self,
         record: Mapping[str, Any],
         question: int | None = None,
         personal: Mapping[str, Any] | None = None,
         by_hand: bool = False,
-    ) -> devices.Records:
+    ) -> devices.PlanRecords:
         """Check and encode one record.
 
         A device applies the plan's projection here, before any question is answered.
@@ -322,17 +348,17 @@ class Plan(CollectionDocument):
         """
         if personal is not None or by_hand:
             raise SchemaError("only questionnaires ask personal questions or are drawn by hand")
-        return devices.prepared(self, record, question)
+        return devices.encode_record(self, record, question)
 
-    def encoded(
+    def encode_columns(
         self, columns: Mapping[str, Any], classes: NDArray[Any] | None = None
-    ) -> devices.Records:
+    ) -> devices.PlanRecords:
         """Columns of many records as devices randomize them."""
-        return devices.encoded(self, columns, classes)
+        return devices.encode_columns(self, columns, classes)
 
-    def randomized(self, question: int, codes: Any, random: Random) -> Integers:
+    def randomize_records(self, question: int, codes: Any, random: Random) -> Integers:
         """Randomized answers of many people to one question, one row per person."""
-        return devices.randomized(self, question, codes, random)
+        return devices.randomize_records(self, question, codes, random)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
@@ -358,29 +384,32 @@ class Plan(CollectionDocument):
         The canonical bytes are read as well: what a collector serves, without the digest, which is
         their SHA-256.
         """
-        body = load(text, "plan", VERSION, PlanBody, sealed=False)
+        body = load_document(text, "plan", VERSION, PlanBody, sealed=False)
         try:
-            schema = body.public.value()
+            schema = body.public.to_schema()
             plan = cls(
                 schema,
                 body.epsilon,
-                [question.question() for question in body.questions],
-                {name: tuple(edges) for name, edges in body.edges.items()},
+                [question.to_question() for question in body.questions],
+                {name: tuple(bin_edges) for name, bin_edges in body.edges.items()},
                 body.assignment,
                 body.reports,
-                None if body.projection is None else body.projection.projection(schema),
-                None if body.shuffled is None else body.shuffled.shuffle(),
+                None if body.projection is None else body.projection.to_projection(schema),
+                None if body.shuffled is None else body.shuffled.to_shuffle(),
                 None if body.wave is None else Wave(**body.wave.model_dump()),
             )
         except (SchemaError, PrivacyError) as error:
             raise FormatError(f"this plan contradicts itself: {error}") from None
-        stated, content = json.loads(text).get("digest"), plan.canonical()
-        if stated is None and (text.encode() if isinstance(text, str) else text).strip() != content:
+        stated_digest, canonical_bytes = json.loads(text).get("digest"), plan.encode_canonical()
+        if (
+            stated_digest is None
+            and (text.encode() if isinstance(text, str) else text).strip() != canonical_bytes
+        ):
             raise FormatError(
                 "this plan has no digest, and it is not the bytes that a collector serves: fetch "
                 "it again and keep it as it comes, or take the file that discreet local plan wrote"
             )
-        if stated not in (None, plan.digest):  # every device must see the same digest
+        if stated_digest not in (None, plan.digest):  # every device must see the same digest
             raise FormatError("this plan is not in canonical form; take it as discreet wrote it")
         return plan
 
@@ -390,12 +419,12 @@ class Plan(CollectionDocument):
         return cls.from_json(read_text(path))
 
 
-def share_of(epsilon: float, reports: int) -> float:
+def split_epsilon(epsilon: float, reports: int) -> float:
     """Return the largest float that, times ``reports``, does not exceed epsilon."""
-    part = epsilon / reports
-    if math.isfinite(part) and Fraction(part) * reports > Fraction(epsilon):
-        return math.nextafter(part, 0)
-    return part
+    report_epsilon = epsilon / reports
+    if math.isfinite(report_epsilon) and Fraction(report_epsilon) * reports > Fraction(epsilon):
+        return math.nextafter(report_epsilon, 0)
+    return report_epsilon
 
 
 class WaveBody(Body):

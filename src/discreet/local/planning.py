@@ -14,28 +14,29 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.encoding import Bins, Cells, cut_of, numbers_of
+from discreet.encoding import Bins, Cells, parse_numbers, resolve_bins
 from discreet.errors import PrivacyError, SchemaError
-from discreet.local.plan import Assignment, Design, Plan, Question, Wave, share_of
-from discreet.losses import as_written
-from discreet.mechanisms.frequency import FrequencyOracle, oracle_of
+from discreet.local.plan import Assignment, Design, Plan, Question, Wave, split_epsilon
+from discreet.losses import to_shortest_float
+from discreet.mechanisms.frequency import FrequencyOracle, make_oracle
 from discreet.mechanisms.mean import DuchiMany, HybridMany, LaplaceMean, MeanOracle, OneBit
 from discreet.mechanisms.mean import PiecewiseMany as Piecewise
 from discreet.projection import Projection
 from discreet.schema import Categorical, Numeric, Schema
 from discreet.shuffling import Blanket, Shuffle
 
-__all__ = ["Choices", "make_plan", "quantile_cuts", "question_cost"]
+__all__ = ["PlanOptions", "compute_quantile_cuts", "compute_question_cost", "make_plan"]
 
-MOST_CELLS = 4096
-WEIGHTS = 1 << 20
+MAX_CELLS_PER_QUESTION = 4096
+"""Cells (classes times values) of one question up to which its features are asked together."""
+WEIGHT_TOTAL = 1 << 20
 """Approximate total of the integer weights of the questions."""
 
-Approach = Literal[1, 2, 3, "hybrid"]
+MeanApproach = Literal[1, 2, 3, "hybrid"]
 
 
 @dataclass(frozen=True)
-class Choices:
+class PlanOptions:
     """Options of a plan, besides schema, epsilon and number of respondents.
 
     Parameters
@@ -70,7 +71,7 @@ class Choices:
         largest local epsilon that keeps the promise (:mod:`discreet.shuffling`).
     wave : Wave, optional
         What a later wave follows from: see :func:`~discreet.local.waves.next_plan`.
-    everyone : int, optional
+    respondents_all_waves : int, optional
         Expected respondents of all waves together, if this plan is one of several waves; sets the
         share of the class question.
     """
@@ -80,7 +81,7 @@ class Choices:
     theta: float | None = None
     bins: Bins = 8
     numeric: Literal["bins", "gaussian"] = "bins"
-    approach: Approach = "hybrid"
+    approach: MeanApproach = "hybrid"
     mechanism: Literal["one-bit", "duchi", "piecewise"] = "one-bit"
     assignment: Assignment = "draw"
     reports: int = 1
@@ -88,14 +89,17 @@ class Choices:
     projection: Projection | None = None
     shuffled: float | None = None
     wave: Wave | None = None
-    everyone: int | None = None
+    respondents_all_waves: int | None = None
 
 
-USUAL = Choices()
+DEFAULT_OPTIONS = PlanOptions()
 
 
 def make_plan(
-    schema: Schema, epsilon: float, respondents: int = 10_000, choices: Choices = USUAL
+    schema: Schema,
+    epsilon: float,
+    respondents: int = 10_000,
+    options: PlanOptions = DEFAULT_OPTIONS,
 ) -> Plan:
     """Make a plan for a schema.
 
@@ -108,219 +112,276 @@ def make_plan(
     respondents : int, default 10000
         How many are expected; only the class question depends on it. Of a shuffled collection:
         the least number in the shuffle, on which the promise rests.
-    choices : Choices
+    options : PlanOptions
         Everything else.
 
     Examples
     --------
     >>> from discreet import Numeric
     >>> schema = Schema([Numeric("age", 18, 100)], "retired", ["no", "yes"])
-    >>> plan = make_plan(schema, 1.0, choices=Choices(bins=4, oracle="oue"))
+    >>> plan = make_plan(schema, 1.0, options=PlanOptions(bins=4, oracle="oue"))
     >>> [(question.features, question.mechanism.size) for question in plan.questions]
     [(('age',), 10)]
     """
-    epsilon = as_written(epsilon)
+    epsilon = to_shortest_float(epsilon)
     if isinstance(respondents, Integral):
         respondents = int(respondents)
-    if choices.shuffled is not None:
-        promise = Shuffle(epsilon, choices.shuffled, respondents)
-        unshuffled = replace(choices, shuffled=None)
+    if options.shuffled is not None:
+        shuffle = Shuffle(epsilon, options.shuffled, respondents)
+        unshuffled_options = replace(options, shuffled=None)
 
-        def made(local: float) -> tuple[Plan, Blanket]:
-            plan = make_plan(schema, local, respondents, unshuffled)
+        def make_local_plan(local_epsilon: float) -> tuple[Plan, Blanket]:
+            plan = make_plan(schema, local_epsilon, respondents, unshuffled_options)
             return plan, plan.blanket
 
-        return replace(promise.best(made), shuffled=promise)
-    kind, projection, reports = choices.kind, choices.projection, choices.reports
+        return replace(shuffle.find_largest_local(make_local_plan), shuffled=shuffle)
+    kind, projection, reports = options.kind, options.projection, options.reports
     if projection is not None:
-        if projection.before != schema:
+        if projection.input_schema != schema:
             raise SchemaError("the projection was made for another schema")
-        schema = projection.after
+        schema = projection.output_schema
     if not epsilon > 0:
         raise PrivacyError(f"epsilon is {epsilon!r}; it must be above 0")
     if not isinstance(respondents, Real) or respondents < 1:
         raise SchemaError(f"respondents is {respondents!r}; expect at least one, as a number")
     if isinstance(reports, bool) or reports < 1:
         raise PrivacyError(f"reports is {reports!r}; a person sends at least one")
-    each = share_of(epsilon, reports)
-    gaussian = (
-        [f for f in schema.features if isinstance(f, Numeric)]
-        if choices.numeric == "gaussian"
+    report_epsilon = split_epsilon(epsilon, reports)
+    mean_features = (
+        [feature for feature in schema.features if isinstance(feature, Numeric)]
+        if options.numeric == "gaussian"
         else []
     )
-    by_cell = [f.name for f in schema.features if f not in gaussian]
-    cells = {name: Cells.of(schema, name, choices.bins) for name in by_cell}
+    cell_features = [feature.name for feature in schema.features if feature not in mean_features]
+    cells_by_feature = {
+        name: Cells.from_schema(schema, name, options.bins) for name in cell_features
+    }
     if kind not in ("auto", "pairs", "paper"):
         raise SchemaError(f"plan={kind!r}; write 'auto', 'pairs' or 'paper'")
-    classes = len(schema.classes)
-    sizes = {name: one.size for name, one in cells.items()}
-    oracles = _Oracles(choices.oracle, each, choices.theta)
-    questions = _cell_questions(sizes, classes, oracles, kind, choices.focus or {})
-    everyone = choices.everyone or respondents
-    class_share = _class_share(questions, classes, oracles, kind, everyone)
-    presence = {f.name: 2 for f in gaussian if f.optional}
-    parts = (len(by_cell), 2 if gaussian else 0, 1 if presence else 0)
+    class_count = len(schema.classes)
+    cell_counts = {name: feature_cells.size for name, feature_cells in cells_by_feature.items()}
+    oracle_factory = _OracleFactory(options.oracle, report_epsilon, options.theta)
+    question_shares = _make_cell_questions(
+        cell_counts, class_count, oracle_factory, kind, options.focus or {}
+    )
+    respondents_all_waves = options.respondents_all_waves or respondents
+    class_share = _compute_class_share(
+        question_shares, class_count, oracle_factory, kind, respondents_all_waves
+    )
+    presence_cell_counts = {feature.name: 2 for feature in mean_features if feature.optional}
+    group_weights = (
+        len(cell_features),
+        2 if mean_features else 0,
+        1 if presence_cell_counts else 0,
+    )
     if kind == "paper":
-        class_share = 1 / (1 + sum(parts))
-    elif gaussian:
+        class_share = 1 / (1 + sum(group_weights))
+    elif mean_features:
         # Yilmaz et al., section III-B: a third each for the class, the means and the mean squares
-        class_share = max(class_share, 1 / (1 + len(by_cell) + 2))
-    scale = (1 - class_share) / max(sum(parts), 1)
-    weighted = [(q, share * scale * parts[0]) for q, share in questions]
-    if presence:
+        class_share = max(class_share, 1 / (1 + len(cell_features) + 2))
+    weight_scale = (1 - class_share) / max(sum(group_weights), 1)
+    weighted_questions = [
+        (question, share * weight_scale * group_weights[0]) for question, share in question_shares
+    ]
+    if presence_cell_counts:
         # a missing number is sent as the middle of its bounds, so how many are missing is asked
-        cells |= {name: Cells.of(schema, name, {name: 1}) for name in presence}
-        questions = _cell_questions(presence, classes, oracles, kind, {})
-        weighted += [(q, share * scale) for q, share in questions]
-    for power in (1, 2) if gaussian else ():
-        weighted += [
-            (Question(names, one, 1, power), share * scale)
-            for names, one, share in _mean_questions(gaussian, classes, each, choices)
+        cells_by_feature |= {
+            name: Cells.from_schema(schema, name, {name: 1}) for name in presence_cell_counts
+        }
+        question_shares = _make_cell_questions(
+            presence_cell_counts, class_count, oracle_factory, kind, {}
+        )
+        weighted_questions += [
+            (question, share * weight_scale) for question, share in question_shares
+        ]
+    for power in (1, 2) if mean_features else ():
+        weighted_questions += [
+            (Question(feature_names, mechanism, 1, power), share * weight_scale)
+            for feature_names, mechanism, share in _make_mean_questions(
+                mean_features, class_count, report_epsilon, options
+            )
         ]
     if class_share > 0:
-        alone = Question((), oracles.of(classes), 1)
-        weighted.insert(0, (alone, class_share))
+        class_question = Question((), oracle_factory.make_oracle(class_count), 1)
+        weighted_questions.insert(0, (class_question, class_share))
     return Plan(
         schema,
         epsilon,
         [
-            Question(q.features, q.mechanism, max(1, round(share * WEIGHTS)), q.power)
-            for q, share in weighted
+            Question(
+                question.features,
+                question.mechanism,
+                max(1, round(share * WEIGHT_TOTAL)),
+                question.power,
+            )
+            for question, share in weighted_questions
         ],
-        {name: one.edges for name, one in cells.items() if one.edges},
-        choices.assignment,
+        {
+            name: feature_cells.edges
+            for name, feature_cells in cells_by_feature.items()
+            if feature_cells.edges
+        },
+        options.assignment,
         reports,
         projection,
-        wave=choices.wave,
+        wave=options.wave,
     )
 
 
-def question_cost(oracle: FrequencyOracle) -> float:
+def compute_question_cost(oracle: FrequencyOracle) -> float:
     """Compute c(D): variance of a margin of the estimated table relative to plain sampling."""
     if math.isinf(oracle.epsilon):
         return 1.0
-    share = 1 / oracle.size
-    return (oracle.variance(share) + share * (1 - share)) / (share * (1 - share))
+    cell_share = 1 / oracle.size
+    return (oracle.variance(cell_share) + cell_share * (1 - cell_share)) / (
+        cell_share * (1 - cell_share)
+    )
 
 
 @dataclass(frozen=True)
-class _Oracles:
+class _OracleFactory:
     """Makes the oracle of a question about cells, and computes its cost."""
 
     name: str
     epsilon: float
     theta: float | None
 
-    def of(self, cells: int) -> FrequencyOracle:
-        return oracle_of(self.name, cells, self.epsilon, self.theta)
+    def make_oracle(self, cells: int) -> FrequencyOracle:
+        return make_oracle(self.name, cells, self.epsilon, self.theta)
 
-    def cost(self, cells: int) -> float:
-        return question_cost(self.of(cells))
+    def compute_cost(self, cells: int) -> float:
+        return compute_question_cost(self.make_oracle(cells))
 
 
-def _bundles(sizes: Mapping[str, int], classes: int, oracles: _Oracles) -> list[list[str]]:
+def _group_features(
+    cell_counts: Mapping[str, int], class_count: int, oracle_factory: _OracleFactory
+) -> list[list[str]]:
     """Group features greedily while asking them together costs less than asking them separately."""
-    waiting = sorted(sizes, key=lambda name: sizes[name])
-    bundles: list[list[str]] = []
-    while waiting:
-        bundle = [waiting.pop(0)]
-        cells = classes * sizes[bundle[0]]
-        while waiting:
-            wider = cells * sizes[waiting[0]]
-            if wider > MOST_CELLS:
+    ungrouped = sorted(cell_counts, key=lambda name: cell_counts[name])
+    feature_groups: list[list[str]] = []
+    while ungrouped:
+        feature_group = [ungrouped.pop(0)]
+        group_cells = class_count * cell_counts[feature_group[0]]
+        while ungrouped:
+            extended_cells = group_cells * cell_counts[ungrouped[0]]
+            if extended_cells > MAX_CELLS_PER_QUESTION:
                 break
-            now, then = oracles.cost(cells), oracles.cost(wider)
-            alone = oracles.cost(classes * sizes[waiting[0]])
-            if not (then / (len(bundle) + 1) < now / len(bundle) and then < now + alone):
+            current_cost = oracle_factory.compute_cost(group_cells)
+            extended_cost = oracle_factory.compute_cost(extended_cells)
+            separate_cost = oracle_factory.compute_cost(class_count * cell_counts[ungrouped[0]])
+            if not (
+                extended_cost / (len(feature_group) + 1) < current_cost / len(feature_group)
+                and extended_cost < current_cost + separate_cost
+            ):
                 break
-            bundle.append(waiting.pop(0))
-            cells = wider
-        bundles.append(bundle)
-    return bundles
+            feature_group.append(ungrouped.pop(0))
+            group_cells = extended_cells
+        feature_groups.append(feature_group)
+    return feature_groups
 
 
-def _cell_questions(
-    sizes: Mapping[str, int],
-    classes: int,
-    oracles: _Oracles,
+def _make_cell_questions(
+    cell_counts: Mapping[str, int],
+    class_count: int,
+    oracle_factory: _OracleFactory,
     kind: Design,
     focus: Mapping[str, float],
 ) -> list[tuple[Question, float]]:
     """Make the questions about cells, grouped where that lowers the variance, with their shares."""
-    bundles = [[name] for name in sizes]
-    if kind == "auto" and math.isfinite(oracles.epsilon):
-        bundles = _bundles(sizes, classes, oracles)
-    widths = [classes * math.prod(sizes[name] for name in bundle) for bundle in bundles]
-    raw = [1.0] * len(bundles)
+    feature_groups = [[name] for name in cell_counts]
+    if kind == "auto" and math.isfinite(oracle_factory.epsilon):
+        feature_groups = _group_features(cell_counts, class_count, oracle_factory)
+    group_cells = [
+        class_count * math.prod(cell_counts[name] for name in feature_group)
+        for feature_group in feature_groups
+    ]
+    raw_shares = [1.0] * len(feature_groups)
     if kind == "auto":
-        raw = [
-            math.sqrt(len(bundle) * oracles.cost(width)) * max(focus.get(n, 1.0) for n in bundle)
-            for bundle, width in zip(bundles, widths, strict=True)
+        raw_shares = [
+            math.sqrt(len(feature_group) * oracle_factory.compute_cost(cell_count))
+            * max(focus.get(feature_name, 1.0) for feature_name in feature_group)
+            for feature_group, cell_count in zip(feature_groups, group_cells, strict=True)
         ]
     return [
-        (Question(tuple(bundle), oracles.of(width), 1), one / sum(raw))
-        for bundle, width, one in zip(bundles, widths, raw, strict=True)
+        (
+            Question(tuple(feature_group), oracle_factory.make_oracle(cell_count), 1),
+            raw_share / sum(raw_shares),
+        )
+        for feature_group, cell_count, raw_share in zip(
+            feature_groups, group_cells, raw_shares, strict=True
+        )
     ]
 
 
-def _class_share(
+def _compute_class_share(
     questions: Sequence[tuple[Question, float]],
-    classes: int,
-    oracles: _Oracles,
+    class_count: int,
+    oracle_factory: _OracleFactory,
     kind: Design,
     respondents: int,
 ) -> float:
     """Share of respondents asked for the class alone: 0 unless the prior would be too uncertain."""
     if kind != "auto" or not questions:
         return 0.0
-    have = sum(share / oracles.cost(one.mechanism.size) for one, share in questions)
-    gain = 1 / oracles.cost(classes)
-    need = (1 / classes) * (1 - 1 / classes) / (0.05**2 * respondents)
-    if have >= need or gain <= have:
+    current_precision = sum(
+        share / oracle_factory.compute_cost(question.mechanism.size)
+        for question, share in questions
+    )
+    class_precision = 1 / oracle_factory.compute_cost(class_count)
+    required_precision = (1 / class_count) * (1 - 1 / class_count) / (0.05**2 * respondents)
+    if current_precision >= required_precision or class_precision <= current_precision:
         return 0.0
-    return float(min(0.2, (need - have) / (gain - have)))
+    return float(
+        min(0.2, (required_precision - current_precision) / (class_precision - current_precision))
+    )
 
 
-def _mean_questions(
+def _make_mean_questions(
     features: Sequence[Numeric | Categorical],
-    classes: int,
+    class_count: int,
     epsilon: float,
-    choices: Choices,
+    options: PlanOptions,
 ) -> list[tuple[tuple[str, ...], MeanOracle, float]]:
     """Make the questions about means: (features, mechanism, share) (Yilmaz et al., III-B)."""
     names = tuple(feature.name for feature in features)
-    whole = len(names) * classes
-    approach, mechanism = choices.approach, choices.mechanism
+    vector_size = len(names) * class_count
+    approach, mechanism = options.approach, options.mechanism
     if approach == 1:
-        return [(names, LaplaceMean(epsilon, whole, active=len(names)), 1.0)]
+        return [(names, LaplaceMean(epsilon, vector_size, active=len(names)), 1.0)]
     if approach == 2:
-        kinds = {"one-bit": OneBit, "duchi": DuchiMany, "piecewise": Piecewise}
-        if mechanism not in kinds:
-            raise SchemaError(f"mechanism={mechanism!r}; write one of {', '.join(kinds)}")
-        return [(names, kinds[mechanism](epsilon, whole), 1.0)]
+        oracle_classes = {"one-bit": OneBit, "duchi": DuchiMany, "piecewise": Piecewise}
+        if mechanism not in oracle_classes:
+            raise SchemaError(f"mechanism={mechanism!r}; write one of {', '.join(oracle_classes)}")
+        return [(names, oracle_classes[mechanism](epsilon, vector_size), 1.0)]
     if approach == 3:
         share = 1 / len(names)
-        return [((name,), LaplaceMean(epsilon, classes, active=1), share) for name in names]
+        return [((name,), LaplaceMean(epsilon, class_count, active=1), share) for name in names]
     if approach == "hybrid":
-        return [(names, HybridMany(epsilon, whole), 1.0)]
+        return [(names, HybridMany(epsilon, vector_size), 1.0)]
     raise SchemaError(f"approach={approach!r}; write 1, 2, 3 or 'hybrid'")
 
 
-def quantile_cuts(schema: Schema, sample: Mapping[str, Any], bins: Bins) -> Bins:
+def compute_quantile_cuts(schema: Schema, sample: Mapping[str, Any], bins: Bins) -> Bins:
     """Compute cut points of every numeric feature from the quantiles of a public sample."""
     cuts: dict[str, int | list[float]] = {}
     for feature in schema.features:
         if not isinstance(feature, Numeric):
             continue
-        wanted = cut_of(bins, feature.name)
-        if not isinstance(wanted, int):
-            cuts[feature.name] = list(wanted)
+        requested_cuts = resolve_bins(bins, feature.name)
+        if not isinstance(requested_cuts, int):
+            cuts[feature.name] = list(requested_cuts)
             continue
-        numbers = numbers_of(feature, sample[feature.name], schema.missing_tokens, schema.outliers)
-        present = numbers[~np.isnan(numbers)]
-        if not present.size:
+        numbers = parse_numbers(
+            feature, sample[feature.name], schema.missing_tokens, schema.outliers
+        )
+        present_numbers = numbers[~np.isnan(numbers)]
+        if not present_numbers.size:
             raise SchemaError(f"{feature.name}: the public sample has no values to cut by")
-        points = np.unique(np.quantile(present, np.arange(1, wanted) / wanted))
-        inside = [float(x) for x in points if feature.lower < x < feature.upper]
-        cuts[feature.name] = inside if inside else 1
+        quantile_points = np.unique(
+            np.quantile(present_numbers, np.arange(1, requested_cuts) / requested_cuts)
+        )
+        inner_points = [
+            float(point) for point in quantile_points if feature.lower < point < feature.upper
+        ]
+        cuts[feature.name] = inner_points if inner_points else 1
     return cuts

@@ -12,16 +12,16 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.arrays import Booleans, Integers
-from discreet.collection.protocol import FEW, LARGEST
+from discreet.collection.protocol import MAX_ENUMERATED_OUTPUTS, MAX_EXACT_INTEGER
 from discreet.documents import Body
 from discreet.errors import PrivacyError, SchemaError
-from discreet.mechanisms.frequency import DE, SHE, SS, FrequencyOracle, oracle_of
+from discreet.mechanisms.frequency import DE, SHE, SS, FrequencyOracle, make_oracle
 from discreet.mechanisms.mean import MEAN_ORACLES, LaplaceMean, MeanOracle
 from discreet.shuffling import Blanket
 
-__all__ = ["Question", "QuestionBody", "mean_oracle_of"]
+__all__ = ["Question", "QuestionBody", "make_mean_oracle"]
 
-MOST_NUMBERS = 1 << 19
+MAX_INTEGERS_PER_REPORT = 1 << 19
 """Integers in one report; a longer report would exceed what a collector accepts."""
 
 
@@ -53,12 +53,15 @@ class Question:
         if len(set(self.features)) < len(self.features):
             raise SchemaError("it asks for a feature twice")
         if isinstance(self.mechanism, FrequencyOracle) != (self.power == 0):
-            wanted = "a frequency oracle" if self.power == 0 else "a mean oracle"
-            raise SchemaError(f"power {self.power} needs {wanted}, not {self.mechanism.name}")
-        if self.mechanism.width > MOST_NUMBERS:
+            expected_kind = "a frequency oracle" if self.power == 0 else "a mean oracle"
+            raise SchemaError(
+                f"power {self.power} needs {expected_kind}, not {self.mechanism.name}"
+            )
+        if self.mechanism.width > MAX_INTEGERS_PER_REPORT:
             raise SchemaError(
                 f"a report of {self.mechanism.name} would hold {self.mechanism.width} numbers, at "
-                f"most {MOST_NUMBERS} can be sent; use the oracle olh or hr for so many cells"
+                f"most {MAX_INTEGERS_PER_REPORT} can be sent; use the oracle olh or hr for so many "
+                "cells"
             )
         if isinstance(self.mechanism, LaplaceMean) and self.mechanism.active != len(self.features):
             # with fewer, a device could only answer for some records, and silence would tell which
@@ -78,9 +81,9 @@ class Question:
         return self.mechanism.width
 
     @property
-    def furthest(self) -> int:
+    def max_magnitude(self) -> int:
         """Largest absolute value of an integer of an answer."""
-        return self.mechanism.furthest
+        return self.mechanism.max_magnitude
 
     @property
     def epsilon(self) -> float:
@@ -92,7 +95,7 @@ class Question:
         """The privacy blanket: noise of other people that hides a shuffled answer."""
         if isinstance(self.mechanism, FrequencyOracle):
             return self.mechanism.blanket()
-        return Blanket.of_epsilon(self.mechanism.epsilon)
+        return Blanket.from_epsilon(self.mechanism.epsilon)
 
     @property
     def size(self) -> int:
@@ -107,17 +110,21 @@ class Question:
         if isinstance(self.mechanism, SHE):
             return None
         if isinstance(self.mechanism, FrequencyOracle):
-            found = sum(1 for _ in itertools.islice(self.mechanism.outputs(), FEW + 1))
+            output_count = sum(
+                1 for _ in itertools.islice(self.mechanism.outputs(), MAX_ENUMERATED_OUTPUTS + 1)
+            )
         else:
-            found = self.mechanism._output_count()
-        return found if found <= FEW else None
+            output_count = self.mechanism._count_outputs()
+        return output_count if output_count <= MAX_ENUMERATED_OUTPUTS else None
 
-    def faulty(self, matrix: Integers) -> Booleans:
+    def find_faulty(self, matrix: Integers) -> Booleans:
         """Flag the answers (rows) that no respondent could have sent."""
-        huge = (matrix > LARGEST) | (matrix < -LARGEST)
+        is_too_large = (matrix > MAX_EXACT_INTEGER) | (matrix < -MAX_EXACT_INTEGER)
         # a mechanism's own checks may add and subtract, so nothing that could wrap reaches them
-        wrong: Booleans = self.mechanism.faulty(np.where(huge, 0, matrix)) | huge.any(axis=1)
-        return wrong
+        is_invalid: Booleans = self.mechanism.find_faulty(
+            np.where(is_too_large, 0, matrix)
+        ) | is_too_large.any(axis=1)
+        return is_invalid
 
     def tally(self, matrix: Integers) -> Integers:
         """What valid answers add up to."""
@@ -125,19 +132,24 @@ class Question:
             return self.mechanism.tally(self.mechanism.decode(matrix))
         return self.mechanism.tally(matrix)
 
-    def possible(self, sums: Integers, answers: int) -> bool:
+    def is_possible(self, sums: Integers, answer_count: int) -> bool:
         """Whether this number of answers can add up to these sums."""
-        mechanism, numbers = self.mechanism, [int(number) for number in sums]
+        mechanism, sum_list = self.mechanism, [int(number) for number in sums]
         if isinstance(mechanism, SHE):
-            return max(map(abs, numbers)) <= mechanism.furthest * answers
+            return max(map(abs, sum_list)) <= mechanism.max_magnitude * answer_count
         if isinstance(mechanism, FrequencyOracle):
-            supported = {DE: 1, SS: getattr(mechanism, "subset", 0)}.get(type(mechanism))
-            exact = supported is None or sum(numbers) == supported * answers
-            return exact and min(numbers) >= 0 and max(numbers) <= answers
-        by_unit = np.asarray(sums).reshape(len(mechanism.units), -1)
+            subset_size = getattr(mechanism, "subset_size", 0)
+            cells_per_answer = {DE: 1, SS: subset_size}.get(type(mechanism))
+            has_exact_total = (
+                cells_per_answer is None or sum(sum_list) == cells_per_answer * answer_count
+            )
+            return has_exact_total and min(sum_list) >= 0 and max(sum_list) <= answer_count
+        sums_by_unit = np.asarray(sums).reshape(len(mechanism.units), -1)
         return all(
-            max(map(abs, row.tolist())) <= most * answers
-            for row, most in zip(by_unit, mechanism._largest(), strict=True)
+            max(map(abs, unit_sums.tolist())) <= max_per_answer * answer_count
+            for unit_sums, max_per_answer in zip(
+                sums_by_unit, mechanism._get_unit_limits(), strict=True
+            )
         )
 
     def to_body(self) -> dict[str, Any]:
@@ -150,7 +162,7 @@ class Question:
             "size": self.mechanism.size,
             "epsilon": self.mechanism.epsilon,
             "theta": getattr(self.mechanism, "theta", None),
-            "parameters": self.mechanism.parameters(),
+            "parameters": self.mechanism.get_parameters(),
         }
 
 
@@ -166,39 +178,48 @@ class QuestionBody(Body):
     theta: float | None
     parameters: dict[str, Any]
 
-    def question(self) -> Question:
+    def to_question(self) -> Question:
         """Convert to a Question; the probabilities must be those of its epsilon."""
         mechanism: FrequencyOracle | MeanOracle
         if self.power == 0:
-            mechanism = oracle_of(
+            mechanism = make_oracle(
                 self.mechanism, self.size, self.epsilon, self.theta, self.parameters
             )
         else:
-            mechanism = mean_oracle_of(self.mechanism, self.parameters)
+            mechanism = make_mean_oracle(self.mechanism, self.parameters)
         return Question(tuple(self.features), mechanism, self.weight, self.power)
 
 
-def mean_oracle_of(name: str, parameters: Mapping[str, Any]) -> MeanOracle:
+def make_mean_oracle(name: str, parameters: Mapping[str, Any]) -> MeanOracle:
     """Make the mean oracle that a plan names; its probabilities must be those of its epsilon."""
     if name not in MEAN_ORACLES:
         raise SchemaError(f"mechanism is {name!r}; write one of {', '.join(MEAN_ORACLES)}")
-    kind: Any = MEAN_ORACLES[name]
-    known = inspect.signature(kind).parameters
-    given = {key: value for key, value in parameters.items() if key in known}
+    oracle_class: Any = MEAN_ORACLES[name]
+    accepted_parameters = inspect.signature(oracle_class).parameters
+    oracle_parameters = {
+        key: value for key, value in parameters.items() if key in accepted_parameters
+    }
     try:
-        made = [kind(**given, **window) for window in _windows(known, parameters)]
+        candidates = [
+            oracle_class(**oracle_parameters, **window)
+            for window in _list_windows(accepted_parameters, parameters)
+        ]
     except TypeError:
         raise SchemaError(f"the parameters of {name} lack its epsilon or size") from None
-    for mechanism in made:
-        if mechanism.parameters() == dict(parameters):
+    for mechanism in candidates:
+        if mechanism.get_parameters() == dict(parameters):
             return mechanism  # type: ignore[no-any-return]
     raise PrivacyError(f"the parameters of {name} are not those of its epsilon and size")
 
 
-def _windows(known: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _list_windows(
+    accepted_parameters: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """List the windows that a piecewise mechanism with these parameters may have."""
-    if "window" not in known:
+    if "window" not in accepted_parameters:
         return [{}]
-    half = parameters.get("half")  # of a single number any window may be chosen
-    chosen = [half] if isinstance(half, int) and not isinstance(half, bool) else []
-    return [{"window": window} for window in ("least", "published", *chosen)]
+    half_width = parameters.get("half")  # of a single number any window may be chosen
+    chosen_windows = (
+        [half_width] if isinstance(half_width, int) and not isinstance(half_width, bool) else []
+    )
+    return [{"window": window} for window in ("least", "published", *chosen_windows)]

@@ -18,15 +18,15 @@ from discreet.arrays import Array, Floats
 from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
 from discreet.estimation import estimate
-from discreet.local.inversion import CountEstimate, counts_of, statistics_of
+from discreet.local.inversion import CountEstimate, estimate_statistics, pool_counts
 from discreet.local.plan import Design, Plan, Wave
-from discreet.local.planning import Choices, make_plan
+from discreet.local.planning import PlanOptions, make_plan
 from discreet.model import CellFactor, NaiveBayesModel
 from discreet.schema import Numeric
 from discreet.shuffling import Shuffle
 from discreet.statistics import Statistics, Table
 
-__all__ = ["check_shares", "combined", "focus_of", "next_plan"]
+__all__ = ["check_shares", "combine_waves", "compute_focus", "next_plan"]
 
 
 def next_plan(
@@ -59,14 +59,16 @@ def next_plan(
     Plan
         For the same schema, bins, projection and assignment as the wave before.
     """
-    focus = _focus_after(tallies)
-    last = tallies[-1]
-    before = last.collection
-    number = 2 if before.wave is None else before.wave.number + 1
-    wave = Wave(number, respondents, before.digest, last.digest, kind, oracle)
+    focus = _compute_focus_after(tallies)
+    last_tally = tallies[-1]
+    previous_plan = last_tally.collection
+    wave_number = 2 if previous_plan.wave is None else previous_plan.wave.number + 1
+    wave = Wave(wave_number, respondents, previous_plan.digest, last_tally.digest, kind, oracle)
     if shuffled is not None:
-        return _planned(before, wave, shuffled.epsilon, focus, shuffled)
-    return _planned(before, wave, before.epsilon if epsilon is None else epsilon, focus)
+        return _make_wave_plan(previous_plan, wave, shuffled.epsilon, focus, shuffled)
+    return _make_wave_plan(
+        previous_plan, wave, previous_plan.epsilon if epsilon is None else epsilon, focus
+    )
 
 
 def check_shares(plan: Plan, tallies: Sequence[Tally[Plan]]) -> None:
@@ -85,46 +87,56 @@ def check_shares(plan: Plan, tallies: Sequence[Tally[Plan]]) -> None:
     """
     if plan.wave is None:
         raise EstimationError("this plan follows no earlier wave, so there is nothing to recompute")
-    ordered: list[Tally[Plan]] = []
+    ordered_tallies: list[Tally[Plan]] = []
     wave: Wave | None = plan.wave
-    known = {(one.collection.digest, one.digest): one for one in tallies}
+    tallies_by_digest = {(tally.collection.digest, tally.digest): tally for tally in tallies}
     while wave is not None:
-        found = known.get((wave.plan, wave.tally))
-        if found is None:
+        earlier_tally = tallies_by_digest.get((wave.plan, wave.tally))
+        if earlier_tally is None:
             raise EstimationError(
                 f"wave {wave.number} follows the tally {wave.tally[:23]}… of the plan "
                 f"{wave.plan[:23]}…, which is not among the given ones"
             )
-        ordered.insert(0, found)
-        wave = found.collection.wave
-    made = _planned(ordered[-1].collection, plan.wave, plan.epsilon, _focus_after(ordered))
-    if made.digest != replace(plan, shuffled=None).digest:
+        ordered_tallies.insert(0, earlier_tally)
+        wave = earlier_tally.collection.wave
+    expected_plan = _make_wave_plan(
+        ordered_tallies[-1].collection,
+        plan.wave,
+        plan.epsilon,
+        _compute_focus_after(ordered_tallies),
+    )
+    if expected_plan.digest != replace(plan, shuffled=None).digest:
         raise EstimationError(
             "the shares of this plan do not follow from its wave, its number of respondents and "
             "the earlier tallies; it was made in another way than it says"
         )
 
 
-def _focus_after(tallies: Sequence[Tally[Plan]]) -> dict[str, float]:
+def _compute_focus_after(tallies: Sequence[Tally[Plan]]) -> dict[str, float]:
     if not tallies:
         raise EstimationError("a later wave follows the tallies of the earlier ones; give them")
-    if any(one.collection.averaged for one in tallies):
+    if any(tally.collection.mean_features for tally in tallies):
         raise EstimationError("waves re-issue plans of cells; ask numbers by bin")
-    for before, after in pairwise(tallies):
-        wave = after.collection.wave
-        if wave is None or (wave.plan, wave.tally) != (before.collection.digest, before.digest):
+    for earlier_tally, later_tally in pairwise(tallies):
+        wave = later_tally.collection.wave
+        if wave is None or (wave.plan, wave.tally) != (
+            earlier_tally.collection.digest,
+            earlier_tally.digest,
+        ):
             raise EstimationError(
                 "these tallies are not those of one wave after the other: each plan must name the "
                 "plan and the tally before it; give all earlier waves in their order"
             )
     if tallies[0].collection.wave is not None:
         raise EstimationError("the first tally is of a later wave; give those before it, too")
-    found = [statistics_of(one) for one in tallies]
-    return focus_of(estimate(combined(found, [one.people for one in tallies]), "bayes"))
+    wave_statistics = [estimate_statistics(tally) for tally in tallies]
+    return compute_focus(
+        estimate(combine_waves(wave_statistics, [tally.people for tally in tallies]), "bayes")
+    )
 
 
-def _planned(
-    before: Plan,
+def _make_wave_plan(
+    previous_plan: Plan,
     wave: Wave,
     epsilon: float,
     focus: dict[str, float],
@@ -132,47 +144,54 @@ def _planned(
 ) -> Plan:
     bins = {
         name: list(cells.edges[1:-1]) or 1
-        for name, cells in before.cells.items()
-        if isinstance(before.schema[name], Numeric)
+        for name, cells in previous_plan.cells.items()
+        if isinstance(previous_plan.schema[name], Numeric)
     }
-    thetas = {getattr(one.mechanism, "theta", None) for one in before.questions} - {None}
+    oracle_thetas = {
+        getattr(question.mechanism, "theta", None) for question in previous_plan.questions
+    } - {None}
     return make_plan(
-        before.original,
+        previous_plan.original,
         epsilon,
         wave.respondents if shuffled is None else shuffled.respondents,
-        Choices(
+        PlanOptions(
             kind=wave.kind,
             oracle=wave.oracle,
-            theta=thetas.pop() if wave.oracle == "the" and thetas else None,
+            theta=oracle_thetas.pop() if wave.oracle == "the" and oracle_thetas else None,
             bins=bins,
-            assignment=before.assignment,
-            reports=before.reports,
+            assignment=previous_plan.assignment,
+            reports=previous_plan.reports,
             focus=focus,
-            projection=before.projection,
+            projection=previous_plan.projection,
             shuffled=None if shuffled is None else shuffled.delta,
             wave=wave,
-            everyone=wave.respondents,
+            respondents_all_waves=wave.respondents,
         ),
     )
 
 
-def focus_of(model: NaiveBayesModel) -> dict[str, float]:
+def compute_focus(model: NaiveBayesModel) -> dict[str, float]:
     """Compute weights for the next wave: root of the mutual information of feature and class."""
-    prior = np.exp(model.log_prior)[:, None]
-    told: dict[str, float] = {}
+    class_prior = np.exp(model.log_prior)[:, None]
+    mutual_information: dict[str, float] = {}
     for factor in model.factors:
         if isinstance(factor, CellFactor):
-            p = np.exp(factor.log_probability)
-            p = p / p.sum(axis=1, keepdims=True)
-            margin = (prior * p).sum(axis=0)
-            told[factor.name] = float((prior * p * np.log(p / margin)).sum())
-    mean = sum(told.values()) / max(len(told), 1)
-    if mean <= 0:
+            joint_law = np.exp(factor.log_probability)
+            joint_law = joint_law / joint_law.sum(axis=1, keepdims=True)
+            cell_margin = (class_prior * joint_law).sum(axis=0)
+            mutual_information[factor.name] = float(
+                (class_prior * joint_law * np.log(joint_law / cell_margin)).sum()
+            )
+    mean_information = sum(mutual_information.values()) / max(len(mutual_information), 1)
+    if mean_information <= 0:
         return {}
-    return {name: float(np.clip(np.sqrt(one / mean), 0.5, 2.0)) for name, one in told.items()}
+    return {
+        name: float(np.clip(np.sqrt(information / mean_information), 0.5, 2.0))
+        for name, information in mutual_information.items()
+    }
 
 
-def combined(waves: Sequence[Statistics], people: Sequence[int]) -> Statistics:
+def combine_waves(waves: Sequence[Statistics], respondents: Sequence[int]) -> Statistics:
     """Combine the statistics of all waves, weighted by precision.
 
     Each wave is assumed to be a random part of the population: who is asked later does not depend
@@ -181,39 +200,63 @@ def combined(waves: Sequence[Statistics], people: Sequence[int]) -> Statistics:
     Parameters
     ----------
     waves : sequence of Statistics
-    people : sequence of int
+    respondents : sequence of int
         How many sent a report in each wave.
     """
     if not waves:
         raise EstimationError("there are no waves to combine")
-    if len({one.schema.digest for one in waves}) > 1:
+    if len({statistics.schema.digest for statistics in waves}) > 1:
         raise EstimationError("these waves follow different schemas")
-    if any(one.moments for one in waves):
+    if any(statistics.moments for statistics in waves):
         raise EstimationError("waves that ask for means cannot be combined; ask by bin")
-    if len({json.dumps(one.projection and one.projection.to_body()) for one in waves}) > 1:
+    if (
+        len(
+            {
+                json.dumps(statistics.projection and statistics.projection.to_body())
+                for statistics in waves
+            }
+        )
+        > 1
+    ):
         raise EstimationError("these waves follow different projections")
-    if any(t.cells != waves[0].tables[n].cells for one in waves for n, t in one.tables.items()):
+    if any(
+        table.cells != waves[0].tables[table_name].cells
+        for statistics in waves
+        for table_name, table in statistics.tables.items()
+    ):
         raise EstimationError("these waves cut a number into different bins")
-    everyone = sum(people)
+    total_respondents = sum(respondents)
 
-    def pooled(counts: Sequence[Array], noise: Sequence[Array]) -> tuple[Floats, Floats]:
-        parts = [
+    def pool_wave_counts(
+        wave_counts: Sequence[Array], wave_variances: Sequence[Array]
+    ) -> tuple[Floats, Floats]:
+        estimates = [
             CountEstimate(
-                c / n, v / n**2, float(v.mean()) / n**2 + (1 - 1 / c.size) / c.size / n, n
+                count_array / respondent_count,
+                variance_array / respondent_count**2,
+                float(variance_array.mean()) / respondent_count**2
+                + (1 - 1 / count_array.size) / count_array.size / respondent_count,
+                respondent_count,
             )
-            for c, v, n in zip(counts, noise, people, strict=True)
+            for count_array, variance_array, respondent_count in zip(
+                wave_counts, wave_variances, respondents, strict=True
+            )
         ]
-        return counts_of(parts, everyone)
+        return pool_counts(estimates, total_respondents)
 
-    totals, variances = pooled([one.totals for one in waves], [one.variances for one in waves])
+    totals, variances = pool_wave_counts(
+        [statistics.totals for statistics in waves], [statistics.variances for statistics in waves]
+    )
     tables: dict[str, Table] = {}
     for name in waves[0].tables:
-        parts = [one.tables[name] for one in waves]
-        found = pooled([one.counts for one in parts], [one.variances for one in parts])
-        tables[name] = Table(parts[0].cells, *found)
+        wave_tables = [statistics.tables[name] for statistics in waves]
+        pooled_counts = pool_wave_counts(
+            [table.counts for table in wave_tables], [table.variances for table in wave_tables]
+        )
+        tables[name] = Table(wave_tables[0].cells, *pooled_counts)
     guarantee = waves[0].guarantee
-    for one in waves[1:]:
-        guarantee = guarantee.beside(one.guarantee)
+    for statistics in waves[1:]:
+        guarantee = guarantee.compose_parallel(statistics.guarantee)
     return Statistics(
         waves[0].schema,
         totals,

@@ -14,8 +14,8 @@ is, to the letter, delta <= 2^-99. It rests on f(x) and S(x) as given: a caller 
 in floating point adds their rounding, relative to S(x), to alpha. Drawing takes 0.1 to 0.5
 milliseconds and is not constant-time.
 
-Counts need none of this: add ``random.discrete_laplace(rational_scale(sensitivity, epsilon), n)``,
-which is exact.
+Counts need none of this: add ``random.discrete_laplace(compute_rational_scale(sensitivity,
+epsilon), n)``, which is exact.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from discreet.errors import PrivacyError
-from discreet.losses import epsilon_of_rho
-from discreet.mechanisms.additive_noise import AdditiveNoise, Uniforms, crossing
+from discreet.losses import convert_rho_to_epsilon
+from discreet.mechanisms.additive_noise import AdditiveNoise, Uniforms, find_crossing
 from discreet.randomness import Number
 
 __all__ = [
@@ -43,7 +43,7 @@ __all__ = [
     "LaplaceLogNormal",
     "StudentT",
     "UniformLogNormal",
-    "rational_scale",
+    "compute_rational_scale",
 ]
 
 
@@ -61,15 +61,15 @@ class Cauchy(AdditiveNoise):
 
     def epsilon(self, alpha: float, beta: float, delta: float = 0.0) -> float:
         # sinh^2(epsilon/2) = (cosh epsilon - 1)/2, which loses no digits where epsilon is small
-        shifted = alpha**2 / 4
-        dilated = math.sinh(beta / 2) ** 2 + alpha**2 * math.exp(-beta) / 4
-        return 2 * math.asinh(math.sqrt(max(shifted, dilated)))
+        shift_term = alpha**2 / 4
+        scaling_term = math.sinh(beta / 2) ** 2 + alpha**2 * math.exp(-beta) / 4
+        return 2 * math.asinh(math.sqrt(max(shift_term, scaling_term)))
 
-    def _split(self, epsilon: float, delta: float) -> float:
+    def _choose_beta(self, epsilon: float, delta: float) -> float:
         return epsilon / math.sqrt(2)
 
-    def _draw(self, uniforms: Uniforms) -> Decimal:
-        x, y, _ = uniforms.disc()  # the tangent of a uniform angle
+    def _draw_unit_noise(self, uniforms: Uniforms) -> Decimal:
+        x, y, _ = uniforms.draw_disc()  # the tangent of a uniform angle
         return x / y
 
 
@@ -87,7 +87,7 @@ class StudentT(AdditiveNoise):
     promise = "pure"
 
     def __post_init__(self) -> None:
-        _within("degrees", self.degrees, 0, 1e6)
+        _require_in_range("degrees", self.degrees, 0, 1e6)
 
     def epsilon(self, alpha: float, beta: float, delta: float = 0.0) -> float:
         # ln density has slope at most (d+1)/(2 sqrt d); scaling by exp(t) changes it by t at 0 and
@@ -95,8 +95,8 @@ class StudentT(AdditiveNoise):
         d = self.degrees
         return alpha * (d + 1) / (2 * math.sqrt(d)) + max(d, 1.0) * beta
 
-    def _draw(self, uniforms: Uniforms) -> Decimal:
-        x, _, w = uniforms.disc()  # Bailey 1994: X sqrt(d (W^(-2/d) - 1) / W), W = X^2 + Y^2
+    def _draw_unit_noise(self, uniforms: Uniforms) -> Decimal:
+        x, _, w = uniforms.draw_disc()  # Bailey 1994: X sqrt(d (W^(-2/d) - 1) / W), W = X^2 + Y^2
         d = Decimal(self.degrees)
         return x * (d * ((-2 * w.ln() / d).exp() - 1) / w).sqrt()
 
@@ -117,11 +117,13 @@ class Laplace(AdditiveNoise):
 
     def epsilon(self, alpha: float, beta: float, delta: float = 0.0) -> float:
         self._check_delta(delta)
-        tail = math.expm1(beta) * math.log(-math.expm1(-beta) / delta) - beta if beta else 0.0
-        return alpha + max(beta, tail)
+        tail_epsilon = (
+            math.expm1(beta) * math.log(-math.expm1(-beta) / delta) - beta if beta else 0.0
+        )
+        return alpha + max(beta, tail_epsilon)
 
-    def _draw(self, uniforms: Uniforms) -> Decimal:
-        return uniforms.exponential() - uniforms.exponential()
+    def _draw_unit_noise(self, uniforms: Uniforms) -> Decimal:
+        return uniforms.draw_exponential() - uniforms.draw_exponential()
 
 
 @dataclass(frozen=True)
@@ -142,36 +144,40 @@ class Gaussian(AdditiveNoise):
         self._check_delta(delta)
         return beta + max(
             alpha**2 / 2,
-            _gaussian_epsilon(alpha, 0.0, delta),
-            _gaussian_epsilon(alpha, beta, delta),
+            _compute_gaussian_epsilon(alpha, 0.0, delta),
+            _compute_gaussian_epsilon(alpha, beta, delta),
         )
 
-    def _draw(self, uniforms: Uniforms) -> Decimal:
-        return uniforms.normal()
+    def _draw_unit_noise(self, uniforms: Uniforms) -> Decimal:
+        return uniforms.draw_normal()
 
 
 @dataclass(frozen=True)
-class _Concentrated(AdditiveNoise):
+class _ConcentratedNoise(AdditiveNoise):
     """A law of Bun and Steinke 2019: epsilon^2/2-zCDP, epsilon adding up over shift and scale."""
 
     sigma: float
     promise = "concentrated"
 
     @abc.abstractmethod
-    def _cost(self, alpha: float, beta: float) -> float:
+    def _compute_cost(self, alpha: float, beta: float) -> float:
         """Return the epsilon of epsilon^2/2-zCDP."""
 
     def rho(self, alpha: float, beta: float) -> float:
         """Return the rho of rho-zCDP that noise of scale S / alpha promises."""
-        return self._cost(alpha, beta) ** 2 / 2
+        return self._compute_cost(alpha, beta) ** 2 / 2
 
     def epsilon(self, alpha: float, beta: float, delta: float = 0.0) -> float:
         self._check_delta(delta)
-        return epsilon_of_rho(self.rho(alpha, beta), delta) if delta else self._cost(alpha, beta)
+        return (
+            convert_rho_to_epsilon(self.rho(alpha, beta), delta)
+            if delta
+            else self._compute_cost(alpha, beta)
+        )
 
 
 @dataclass(frozen=True)
-class LaplaceLogNormal(_Concentrated):
+class LaplaceLogNormal(_ConcentratedNoise):
     """X exp(sigma Y), X Laplace and Y normal, sigma above 0; concentrated.
 
     Parameters
@@ -183,18 +189,18 @@ class LaplaceLogNormal(_Concentrated):
     sigma: float = 0.5
 
     def __post_init__(self) -> None:
-        _within("sigma", self.sigma, 0, 10)
+        _require_in_range("sigma", self.sigma, 0, 10)
 
-    def _cost(self, alpha: float, beta: float) -> float:
+    def _compute_cost(self, alpha: float, beta: float) -> float:
         return beta / self.sigma + math.exp(1.5 * self.sigma**2) * alpha  # Bun, Steinke 2019
 
-    def _draw(self, uniforms: Uniforms) -> Decimal:
-        laplace = uniforms.exponential() - uniforms.exponential()
-        return laplace * (Decimal(self.sigma) * uniforms.normal()).exp()
+    def _draw_unit_noise(self, uniforms: Uniforms) -> Decimal:
+        laplace_draw = uniforms.draw_exponential() - uniforms.draw_exponential()
+        return laplace_draw * (Decimal(self.sigma) * uniforms.draw_normal()).exp()
 
 
 @dataclass(frozen=True)
-class UniformLogNormal(_Concentrated):
+class UniformLogNormal(_ConcentratedNoise):
     """X exp(sigma Y), X uniform on [-1, 1] and Y normal, sigma from sqrt(2); concentrated.
 
     Parameters
@@ -206,19 +212,19 @@ class UniformLogNormal(_Concentrated):
     sigma: float = math.sqrt(2)
 
     def __post_init__(self) -> None:
-        _within("sigma", self.sigma, 1.414, 10)
+        _require_in_range("sigma", self.sigma, 1.414, 10)
 
-    def _cost(self, alpha: float, beta: float) -> float:
+    def _compute_cost(self, alpha: float, beta: float) -> float:
         # beta/sigma + exp(3 sigma^2/2) sqrt(2/(pi sigma^2)) alpha: Bun, Steinke 2019
-        shift = math.exp(1.5 * self.sigma**2) * math.sqrt(2 / math.pi) / self.sigma
-        return beta / self.sigma + shift * alpha
+        shift_factor = math.exp(1.5 * self.sigma**2) * math.sqrt(2 / math.pi) / self.sigma
+        return beta / self.sigma + shift_factor * alpha
 
-    def _draw(self, uniforms: Uniforms) -> Decimal:
-        return uniforms.centred() * (Decimal(self.sigma) * uniforms.normal()).exp()
+    def _draw_unit_noise(self, uniforms: Uniforms) -> Decimal:
+        return uniforms.draw_centred() * (Decimal(self.sigma) * uniforms.draw_normal()).exp()
 
 
 @dataclass(frozen=True)
-class ArsinhNormal(_Concentrated):
+class ArsinhNormal(_ConcentratedNoise):
     """sinh(sigma Y) / sigma, Y normal; concentrated. Its condition is checked for these sigma.
 
     Parameters
@@ -230,20 +236,22 @@ class ArsinhNormal(_Concentrated):
     sigma: float = 2 / math.sqrt(3)  # least noise for a shift
 
     def __post_init__(self) -> None:
-        _within("sigma", self.sigma, 0.25, 4)
+        _require_in_range("sigma", self.sigma, 0.25, 4)
 
-    def _cost(self, alpha: float, beta: float) -> float:
+    def _compute_cost(self, alpha: float, beta: float) -> float:
         # sqrt(beta (beta/sigma^2 + 1/sigma + 2)) + (2/(3 sigma) + sigma/2) alpha: Bun, Steinke 2019
-        scaling = beta * (beta / self.sigma**2 + 1 / self.sigma + 2)
-        return math.sqrt(scaling) + (2 / (3 * self.sigma) + self.sigma / 2) * alpha
+        scaling_term = beta * (beta / self.sigma**2 + 1 / self.sigma + 2)
+        return math.sqrt(scaling_term) + (2 / (3 * self.sigma) + self.sigma / 2) * alpha
 
-    def _draw(self, uniforms: Uniforms) -> Decimal:
+    def _draw_unit_noise(self, uniforms: Uniforms) -> Decimal:
         sigma = Decimal(self.sigma)
-        grown = (sigma * uniforms.normal()).exp()
-        return (grown - 1 / grown) / (2 * sigma)
+        log_normal_draw = (sigma * uniforms.draw_normal()).exp()
+        return (log_normal_draw - 1 / log_normal_draw) / (2 * sigma)
 
 
-def rational_scale(sensitivity: Number, epsilon: Number, denominator: int = 1 << 32) -> Fraction:
+def compute_rational_scale(
+    sensitivity: Number, epsilon: Number, denominator: int = 1 << 32
+) -> Fraction:
     """Return sensitivity / epsilon rounded up to a multiple of 1 / ``denominator``.
 
     For exact discrete noise on integers; rounded up, it promises epsilon or a little less.
@@ -259,30 +267,36 @@ def rational_scale(sensitivity: Number, epsilon: Number, denominator: int = 1 <<
         raise PrivacyError(
             f"sensitivity {sensitivity}, epsilon {epsilon}; give finite numbers above 0"
         )
-    exact = Fraction(sensitivity) / Fraction(epsilon)
-    return Fraction(math.ceil(exact * denominator), denominator)
+    exact_scale = Fraction(sensitivity) / Fraction(epsilon)
+    return Fraction(math.ceil(exact_scale * denominator), denominator)
 
 
-def _gaussian_epsilon(alpha: float, b: float, delta: float) -> float:
+def _compute_gaussian_epsilon(alpha: float, b: float, delta: float) -> float:
     """Return the epsilon that N(0, 1) against N(alpha exp(-b), exp(-2b)) has at ``delta``."""
     # the log-ratio exceeds e below r1 and above r2, the roots of
     # (exp(2b) - 1) z^2 - 2 alpha exp(b) z + alpha^2 - 2 (b + e); here they are exp(b) times that,
     # and all in logarithms, so that no b and e are too large
-    shrunk, wide = math.exp(-b), -math.expm1(-2 * b)
+    scale_ratio, variance_gap = math.exp(-b), -math.expm1(-2 * b)
 
-    def minus_delta(e: float) -> float:
-        root = alpha + math.sqrt((alpha * shrunk) ** 2 + wide * 2 * (b + e))
-        if root == 0:
+    def compute_minus_delta(e: float) -> float:
+        larger_root = alpha + math.sqrt((alpha * scale_ratio) ** 2 + variance_gap * 2 * (b + e))
+        if larger_root == 0:
             return 0.0
-        r1 = (alpha**2 - 2 * (b + e)) / root
-        r2 = root / wide if wide else math.inf
-        seen = ndtr(shrunk * r1) + ndtr(-shrunk * r2)
-        other = float(np.logaddexp(log_ndtr(r1 - alpha), log_ndtr(alpha - r2)))
-        return float(math.exp(min(e + other, 0.0)) - seen)
+        lower_root = (alpha**2 - 2 * (b + e)) / larger_root
+        upper_root = larger_root / variance_gap if variance_gap else math.inf
+        own_tail = ndtr(scale_ratio * lower_root) + ndtr(-scale_ratio * upper_root)
+        log_other_tail = float(
+            np.logaddexp(log_ndtr(lower_root - alpha), log_ndtr(alpha - upper_root))
+        )
+        return float(math.exp(min(e + log_other_tail, 0.0)) - own_tail)
 
-    return 0.0 if minus_delta(0.0) >= -delta else crossing(minus_delta, -delta)[1]
+    return (
+        0.0 if compute_minus_delta(0.0) >= -delta else find_crossing(compute_minus_delta, -delta)[1]
+    )
 
 
-def _within(name: str, value: float, above: float, most: float) -> None:
-    if not above < value <= most:
-        raise PrivacyError(f"{name} is {value!r}; give a number above {above:g}, up to {most:g}")
+def _require_in_range(name: str, value: float, lower_limit: float, upper_limit: float) -> None:
+    if not lower_limit < value <= upper_limit:
+        raise PrivacyError(
+            f"{name} is {value!r}; give a number above {lower_limit:g}, up to {upper_limit:g}"
+        )

@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.losses import exp_below, log
-from discreet.mechanisms.mean_oracle import MeanOracle, within
+from discreet.losses import exp_rounded_down, log_to_nearest
+from discreet.mechanisms.mean_oracle import MeanOracle, require_in_range
 from discreet.mechanisms.mean_scalar import ScalarOracle
-from discreet.mechanisms.oracle import Flags, percent
+from discreet.mechanisms.oracle import Flags, format_percent
 from discreet.randomness import Random
-from discreet.randomness.samplers import ONE
+from discreet.randomness.samplers import PROBABILITY_UNIT
 
 __all__ = ["Duchi", "DuchiMany"]
 
@@ -39,7 +39,7 @@ class Duchi(ScalarOracle):
     Examples
     --------
     >>> oracle = Duchi(1.0)
-    >>> round(float(oracle.units[0]), 3), round(oracle.worst_variance(), 3)
+    >>> round(float(oracle.units[0]), 3), round(oracle.compute_worst_variance(), 3)
     (2.164, 4.683)
     """
 
@@ -48,54 +48,59 @@ class Duchi(ScalarOracle):
     @cached_property
     def slope(self) -> int:
         """What one grid step adds to the threshold of plus, over 2^64."""
-        e = exp_below(self._budget)
+        exp_epsilon = exp_rounded_down(self._spendable_epsilon)
         # P(+) = 1/2 + t (e-1) / (2 (e+1)), t = level / R; floor: towards privacy
-        return math.floor(Fraction(ONE // 2, self.resolution) * (e - 1) / (e + 1))
+        return math.floor(
+            Fraction(PROBABILITY_UNIT // 2, self.resolution) * (exp_epsilon - 1) / (exp_epsilon + 1)
+        )
 
     @cached_property
     def units(self) -> tuple[Fraction, ...]:
-        return (Fraction(ONE // 2, self.resolution * self.slope),)  # (e+1) / (e-1)
+        return (Fraction(PROBABILITY_UNIT // 2, self.resolution * self.slope),)  # (e+1) / (e-1)
 
     def variance(self, t: float = 0.0) -> float:
-        return float(self.units[0]) ** 2 - within(t) ** 2
+        return float(self.units[0]) ** 2 - require_in_range(t) ** 2
 
-    def epsilon_exact(self) -> float:
-        most = ONE // 2 + self.resolution * self.slope
-        return log(Fraction(most, ONE - most))
+    def compute_exact_epsilon(self) -> float:
+        largest_threshold = PROBABILITY_UNIT // 2 + self.resolution * self.slope
+        return log_to_nearest(Fraction(largest_threshold, PROBABILITY_UNIT - largest_threshold))
 
-    def numbers(self) -> list[int]:
+    def list_numbers(self) -> list[int]:
         return [0, 1]
 
-    def row(self, level: int) -> list[Fraction]:
-        plus = Fraction(ONE // 2 + level * self.slope, ONE)
-        return [1 - plus, plus]
+    def compute_row(self, level: int) -> list[Fraction]:
+        plus_probability = Fraction(PROBABILITY_UNIT // 2 + level * self.slope, PROBABILITY_UNIT)
+        return [1 - plus_probability, plus_probability]
 
-    def draw(self, levels: Integers, random: Random) -> Integers:
+    def draw_numbers(self, levels: Integers, random: Random) -> Integers:
         # 2^63 + level * slope, modulo 2^64 as unsigned words compute
-        thresholds = np.uint64(ONE // 2) + levels.astype(np.uint64) * np.uint64(self.slope)
+        thresholds = np.uint64(PROBABILITY_UNIT // 2) + levels.astype(np.uint64) * np.uint64(
+            self.slope
+        )
         return random.bernoulli_each(thresholds).astype(np.int64)
 
-    def possible(self, numbers: Integers) -> Flags:
+    def is_possible(self, numbers: Integers) -> Flags:
         return np.isin(numbers, (0, 1))
 
-    def rule(self) -> str:
+    def format_rule(self) -> str:
         return "a sign is 0 or 1"
 
-    def signed(self, numbers: Integers) -> Integers:
+    def compute_contributions(self, numbers: Integers) -> Integers:
         return (2 * numbers - 1)[None]
 
-    def _largest(self) -> tuple[int, ...]:
+    def _get_unit_limits(self) -> tuple[int, ...]:
         return (1,)
 
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how often it follows the truth."""
-        most = self.row(self.resolution)[1]
+        largest_probability = self.compute_row(self.resolution)[1]
         return (
-            f"What is sent is a plus or a minus: plus with a chance of {percent(most)} at the "
-            f"upper bound, 50 % in the middle and {percent(1 - most)} at the lower bound."
+            "What is sent is a plus or a minus: plus with a chance of "
+            f"{format_percent(largest_probability)} at the upper bound, 50 % in the middle and "
+            f"{format_percent(1 - largest_probability)} at the lower bound."
         )
 
-    def _details(self) -> dict[str, Any]:
+    def _get_own_parameters(self) -> dict[str, Any]:
         return {"slope": str(self.slope)}  # threshold of plus: 2^63 + level * slope
 
 
@@ -129,90 +134,101 @@ class DuchiMany(MeanOracle):
         return self.size
 
     @property
-    def signs(self) -> int:
+    def sign_count(self) -> int:
         """Number of signs drawn: odd, so that a majority exists."""
         return self.size | 1
 
     @cached_property
-    def agree(self) -> int:
+    def agreement_threshold(self) -> int:
         """P(the corner agrees with most signs), over 2^64."""
-        e = exp_below(self._budget)
-        return math.floor(ONE * e / (e + 1))
+        exp_epsilon = exp_rounded_down(self._spendable_epsilon)
+        return math.floor(PROBABILITY_UNIT * exp_epsilon / (exp_epsilon + 1))
 
     @cached_property
     def units(self) -> tuple[Fraction, ...]:
-        d = self.signs
+        d = self.sign_count
         # B = C_d (e+1) / (e-1), C_d = 2^(d-1) / binom(d-1, (d-1)/2); e/(e+1) - 1/(e+1) as rounded
-        return (Fraction(2 ** (d - 1), math.comb(d - 1, d // 2)) * ONE / (2 * self.agree - ONE),)
+        return (
+            Fraction(2 ** (d - 1), math.comb(d - 1, d // 2))
+            * PROBABILITY_UNIT
+            / (2 * self.agreement_threshold - PROBABILITY_UNIT),
+        )
 
     def variance(self, t: float = 0.0) -> float:
-        return float(self.units[0]) ** 2 - within(t) ** 2
+        return float(self.units[0]) ** 2 - require_in_range(t) ** 2
 
-    def epsilon_exact(self) -> float:
-        return log(Fraction(self.agree, ONE - self.agree))
+    def compute_exact_epsilon(self) -> float:
+        return log_to_nearest(
+            Fraction(self.agreement_threshold, PROBABILITY_UNIT - self.agreement_threshold)
+        )
 
-    def _outputs(self) -> Integers:
+    def _list_outputs(self) -> Integers:
         return np.array(list(product((0, 1), repeat=self.size)), np.int64)
 
-    def _row(self, levels: Sequence[int]) -> list[Fraction]:
+    def _compute_row(self, levels: Sequence[int]) -> list[Fraction]:
         R, n = self.resolution, self.size
         # of the 2^(n-1) corners on either side; a tie (n even) is decided by the dropped sign
-        weight = [2 * (ONE - self.agree)] * (n + 1)
-        weight[n // 2 + 1 :] = [2 * self.agree] * (n - n // 2)
+        corner_weights = [2 * (PROBABILITY_UNIT - self.agreement_threshold)] * (n + 1)
+        corner_weights[n // 2 + 1 :] = [2 * self.agreement_threshold] * (n - n // 2)
         if n % 2 == 0:
-            weight[n // 2] = ONE
+            corner_weights[n // 2] = PROBABILITY_UNIT
         corners = list(product((0, 1), repeat=n))
-        likelihood = [
-            math.prod(R + i if v else R - i for i, v in zip(levels, signs, strict=True))
+        sign_likelihoods = [
+            math.prod(
+                R + level if sign else R - level for level, sign in zip(levels, signs, strict=True)
+            )
             for signs in corners
         ]
-        whole = (2 * R) ** n * ONE * 2**n
+        common_denominator = (2 * R) ** n * PROBABILITY_UNIT * 2**n
         return [
             Fraction(
                 sum(
-                    likely * weight[sum(map(int.__eq__, corner, signs))]
-                    for likely, signs in zip(likelihood, corners, strict=True)
-                    if likely
+                    sign_likelihood * corner_weights[sum(map(int.__eq__, corner, signs))]
+                    for sign_likelihood, signs in zip(sign_likelihoods, corners, strict=True)
+                    if sign_likelihood
                 ),
-                whole,
+                common_denominator,
             )
             for corner in corners
         ]
 
-    def _draw(self, levels: Integers, random: Random) -> Integers:
-        people, R = len(levels), self.resolution
+    def _draw_reports(self, levels: Integers, random: Random) -> Integers:
+        respondents, R = len(levels), self.resolution
         # P(sign is plus) = 1/2 + t/2
-        plus = random.integers(2 * R, levels.size).reshape(levels.shape) < R + levels
+        is_plus = random.integers(2 * R, levels.size).reshape(levels.shape) < R + levels
         # d odd: of an agreement pattern and its negative, one agrees with most signs. A uniform
         # pattern, negated when it is not the wanted one, is therefore uniform on its side.
-        pattern = random.bernoulli_words(ONE // 2, people * self.signs).reshape(people, self.signs)
-        wanted = random.bernoulli_words(self.agree, people)
-        negate = (2 * pattern.sum(axis=1) > self.signs) != wanted
-        agrees = pattern[:, : self.size] ^ negate[:, None]
-        reports: Integers = (plus == agrees).astype(np.int64)
+        agreement_pattern = random.bernoulli_words(
+            PROBABILITY_UNIT // 2, respondents * self.sign_count
+        ).reshape(respondents, self.sign_count)
+        wants_majority = random.bernoulli_words(self.agreement_threshold, respondents)
+        needs_negation = (2 * agreement_pattern.sum(axis=1) > self.sign_count) != wants_majority
+        agrees_with_sign = agreement_pattern[:, : self.size] ^ needs_negation[:, None]
+        reports: Integers = (is_plus == agrees_with_sign).astype(np.int64)
         return reports
 
-    def _fault(self, reports: Integers) -> tuple[Flags, str]:
+    def _find_faults(self, reports: Integers) -> tuple[Flags, str]:
         return ~np.isin(reports, (0, 1)), "signs are 0 or 1"
 
-    def _totals(self, reports: Integers) -> Integers:
-        totals: Integers = 2 * reports.sum(axis=0, dtype=np.int64) - len(reports)
-        return totals[None]
+    def _sum_reports(self, reports: Integers) -> Integers:
+        sign_totals: Integers = 2 * reports.sum(axis=0, dtype=np.int64) - len(reports)
+        return sign_totals[None]
 
-    def _largest(self) -> tuple[int, ...]:
+    def _get_unit_limits(self) -> tuple[int, ...]:
         return (1,)
 
-    def _output_count(self) -> int:
+    def _count_outputs(self) -> int:
         return 1 << self.size
 
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how often it follows the truth."""
-        agree = Fraction(self.agree, ONE)
+        agreement_probability = Fraction(self.agreement_threshold, PROBABILITY_UNIT)
         return (
             f"What is sent is a plus or a minus for each of {self.size} numbers. Each number is "
             "first rounded to a plus or a minus at random; what is sent agrees with most of these "
-            f"with a chance of {percent(agree)}, and disagrees with most of them otherwise."
+            f"with a chance of {format_percent(agreement_probability)}, and disagrees with most of "
+            "them otherwise."
         )
 
-    def _details(self) -> dict[str, Any]:
-        return {"agree": str(self.agree), "signs": self.signs}
+    def _get_own_parameters(self) -> dict[str, Any]:
+        return {"agree": str(self.agreement_threshold), "signs": self.sign_count}

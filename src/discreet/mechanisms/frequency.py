@@ -4,7 +4,7 @@ DE and SS, whose reports are values, are here; SUE, OUE, THE and SHE in ``unary`
 ``hashing``, what all promise in ``oracle``. Formulas: docs/maths.md.
 
     >>> from discreet.randomness import as_random
-    >>> oracle = best_oracle(size=12, epsilon=1.0)
+    >>> oracle = choose_best_oracle(size=12, epsilon=1.0)
     >>> oracle.name, round(oracle.p, 4), round(oracle.q, 4)
     ('ss', 0.4754, 0.2295)
     >>> reports = oracle.perturb([3, 3, 7], as_random(0))
@@ -27,20 +27,20 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Integers
 from discreet.errors import PrivacyError, SchemaError
-from discreet.losses import exp_below
+from discreet.losses import exp_rounded_down
 from discreet.mechanisms.hashing import HR, OLH
 from discreet.mechanisms.oracle import (
-    ONE,
+    PROBABILITY_UNIT,
     Flags,
     FrequencyOracle,
     Reports,
-    batches,
-    histogram,
-    or_another,
-    outside,
-    percent,
-    share,
-    spread,
+    compute_uniform_variance,
+    count_values,
+    find_outside,
+    format_percent,
+    keep_or_replace,
+    split_into_batches,
+    to_probability,
 )
 from discreet.mechanisms.unary import OUE, SHE, SUE, THE, UnaryOracle
 from discreet.randomness import Random
@@ -57,9 +57,9 @@ __all__ = [
     "THE",
     "FrequencyOracle",
     "UnaryOracle",
-    "best_oracle",
-    "cost",
-    "oracle_of",
+    "choose_best_oracle",
+    "compute_sample_size_factor",
+    "make_oracle",
 ]
 
 
@@ -77,21 +77,21 @@ class DE(FrequencyOracle):
     def threshold(self) -> int:
         """P(truth) over 2^64: p = exp(eps) / (exp(eps) + size - 1)."""
         if math.isinf(self.epsilon):
-            return ONE
-        e = exp_below(self._budget)
-        return math.floor(ONE * e / (e + self.size - 1))
+            return PROBABILITY_UNIT
+        exp_epsilon = exp_rounded_down(self._spendable_epsilon)
+        return math.floor(PROBABILITY_UNIT * exp_epsilon / (exp_epsilon + self.size - 1))
 
     @property
     def p_exact(self) -> Fraction:
         """P(truth)."""
-        return share(self.threshold)
+        return to_probability(self.threshold)
 
     @property
     def q_exact(self) -> Fraction:
         """P(a certain other value)."""
         return (1 - self.p_exact) / (self.size - 1)
 
-    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    def _compute_covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         p, q = self.p_exact, self.q_exact  # exactly one value is supported
         return p * (1 - p), q * (1 - q), -p * q, -q * q
 
@@ -102,21 +102,23 @@ class DE(FrequencyOracle):
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return one value per respondent."""
-        return or_another(self._values(values), self.size, self.threshold, random).astype(np.int32)
+        return keep_or_replace(
+            self._require_values(values), self.size, self.threshold, random
+        ).astype(np.int32)
 
     def encode(self, reports: Reports) -> Integers:
         """Return the values as a column."""
         return reports.astype(np.int64)[:, None]
 
-    def _decoded(self, matrix: Integers) -> Reports:
+    def _decode_valid(self, matrix: Integers) -> Reports:
         return matrix[:, 0].astype(np.int32)
 
-    def _faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
-        yield f"the value lies outside 0 .. {self.size - 1}", outside(matrix, 0, self.size - 1)
+    def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
+        yield f"the value lies outside 0 .. {self.size - 1}", find_outside(matrix, 0, self.size - 1)
 
     def tally(self, reports: Reports) -> Integers:
         """Count the values."""
-        return histogram(reports, self.size)
+        return count_values(reports, self.size)
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Yield the values."""
@@ -126,17 +128,17 @@ class DE(FrequencyOracle):
         """Return p for the value itself, q for another."""
         return self.p_exact if report[0] == value else self.q_exact
 
-    def _worst_ratio(self) -> Fraction:
+    def _compute_worst_ratio(self) -> Fraction:
         return self.p_exact / self.q_exact
 
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how often it holds the truth."""
         return (
             f"What is sent is one of the {self.size} answers: the true one with a chance of "
-            f"{percent(self.p)}, each other one with a chance of {percent(self.q)}."
+            f"{format_percent(self.p)}, each other one with a chance of {format_percent(self.q)}."
         )
 
-    def parameters(self) -> dict[str, Any]:
+    def get_parameters(self) -> dict[str, Any]:
         """Return the size and the coin of truth."""
         return {"size": self.size, "p": str(self.threshold)}
 
@@ -145,153 +147,181 @@ class DE(FrequencyOracle):
 class SS(FrequencyOracle):
     """Subset selection (Ye, Barg 2018; Wang et al. 2016): a set that more often holds the value.
 
-    A compact report is a row of ``subset`` values (int32) in ascending order: a set has no order,
-    and one that kept the true value first would give it away. See ``FrequencyOracle``.
+    A compact report is a row of ``subset_size`` values (int32) in ascending order: a set has no
+    order, and one that kept the true value first would give it away. See ``FrequencyOracle``.
     """
 
     name: ClassVar[str] = "ss"
 
     @cached_property
-    def subset(self) -> int:
+    def subset_size(self) -> int:
         """The set's size w: floor or ceiling of size / (exp(eps) + 1), whichever costs less."""
-        ideal = self.size / (exp_below(self._budget) + 1)
-        sizes = max(1, math.floor(ideal)), max(1, math.ceil(ideal))
-        return min(sizes, key=lambda w: spread(*self._chances(share(self._coin(w)), w), self.size))
+        ideal_size = self.size / (exp_rounded_down(self._spendable_epsilon) + 1)
+        candidate_sizes = max(1, math.floor(ideal_size)), max(1, math.ceil(ideal_size))
+        return min(
+            candidate_sizes,
+            key=lambda w: compute_uniform_variance(
+                *self._compute_probabilities(to_probability(self._compute_threshold(w)), w),
+                self.size,
+            ),
+        )
 
-    def _coin(self, w: int) -> int:
-        e = exp_below(self._budget)
-        return math.floor(ONE * w * e / (w * e + self.size - w))
+    def _compute_threshold(self, w: int) -> int:
+        exp_epsilon = exp_rounded_down(self._spendable_epsilon)
+        return math.floor(PROBABILITY_UNIT * w * exp_epsilon / (w * exp_epsilon + self.size - w))
 
-    def _chances(self, p: Fraction, w: int) -> tuple[Fraction, Fraction]:
+    def _compute_probabilities(self, p: Fraction, w: int) -> tuple[Fraction, Fraction]:
         # another value is one of the w - 1 besides the truth, or one of w if the truth is left out
         return p, (p * (w - 1) + (1 - p) * w) / (self.size - 1)
 
     @cached_property
     def threshold(self) -> int:
         """P(the value is in the set) over 2^64: w exp(eps) / (w exp(eps) + size - w)."""
-        return self._coin(self.subset)
+        return self._compute_threshold(self.subset_size)
 
     @property
     def p_exact(self) -> Fraction:
         """P(the value is in the set)."""
-        return share(self.threshold)
+        return to_probability(self.threshold)
 
     @property
     def q_exact(self) -> Fraction:
         """P(a certain other value is in the set)."""
-        return self._chances(self.p_exact, self.subset)[1]
+        return self._compute_probabilities(self.p_exact, self.subset_size)[1]
 
-    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-        p, q, w, others = self.p_exact, self.q_exact, self.subset, self.size - 1
-        both = p * Fraction(w - 1, others)  # the truth and a certain other value are in the set
-        pair = Fraction(0)
-        if others > 1:  # two certain other values are
-            pair = (p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)) / (others * (others - 1))
-        return p * (1 - p), q * (1 - q), both - p * q, pair - q * q
+    def _compute_covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        p, q, w, other_count = self.p_exact, self.q_exact, self.subset_size, self.size - 1
+        both_in_set = p * Fraction(
+            w - 1, other_count
+        )  # the truth and a certain other value are in the set
+        two_others_in_set = Fraction(0)
+        if other_count > 1:  # two certain other values are
+            two_others_in_set = (p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)) / (
+                other_count * (other_count - 1)
+            )
+        return p * (1 - p), q * (1 - q), both_in_set - p * q, two_others_in_set - q * q
 
     @property
     def width(self) -> int:
         """The set's size."""
-        return self.subset
+        return self.subset_size
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return one set per respondent, as an ascending row."""
-        true = self._values(values)
-        reports = np.empty((true.size, self.subset), np.int32)
-        few = self.subset**2 < self.size
-        draw = self._few if few else self._many
-        for part in batches(true.size, 4 * self.subset if few else self.size):
-            member = random.bernoulli_words(self.threshold, part.stop - part.start)
-            reports[part] = draw(true[part], member, random)
+        true_values = self._require_values(values)
+        reports = np.empty((true_values.size, self.subset_size), np.int32)
+        has_small_sets = self.subset_size**2 < self.size
+        draw_sets = self._draw_small_sets if has_small_sets else self._draw_large_sets
+        for batch in split_into_batches(
+            true_values.size, 4 * self.subset_size if has_small_sets else self.size
+        ):
+            holds_truth = random.bernoulli_words(self.threshold, batch.stop - batch.start)
+            reports[batch] = draw_sets(true_values[batch], holds_truth, random)
         return reports
 
-    def _few(self, true: Integers, member: Flags, random: Random) -> Integers:
+    def _draw_small_sets(
+        self, true_values: Integers, holds_truth: Flags, random: Random
+    ) -> Integers:
         """Draw w of the other values; the truth, if a member, replaces a random one."""
-        sets = random.subsets(self.size - 1, self.subset, true.size)
-        sets += sets >= true[:, None]  # the others were numbered without the truth
-        rows, place = np.arange(true.size), random.integers(self.subset, true.size)
-        sets[rows, place] = np.where(member, true, sets[rows, place])
+        sets = random.subsets(self.size - 1, self.subset_size, true_values.size)
+        sets += sets >= true_values[:, None]  # the others were numbered without the truth
+        row_indices = np.arange(true_values.size)
+        truth_positions = random.integers(self.subset_size, true_values.size)
+        sets[row_indices, truth_positions] = np.where(
+            holds_truth, true_values, sets[row_indices, truth_positions]
+        )
         sets.sort(axis=1)
         return sets
 
-    def _many(self, true: Integers, member: Flags, random: Random) -> Integers:
+    def _draw_large_sets(
+        self, true_values: Integers, holds_truth: Flags, random: Random
+    ) -> Integers:
         """Take the w smallest random keys; that of the truth is made the least or largest.
 
         The others' keys are independent and alike, so each set of others is as likely as any other,
         also given that no two keys tie at the edge; where they do, all keys of the row are drawn
-        again for the same ``member``.
+        again for the same ``holds_truth``.
         """
-        w, rows = self.subset, np.arange(true.size)
-        keys = random.raw(4 * true.size * self.size).view("<u4").reshape(true.size, self.size)
-        keys[rows, true] = np.where(member, 0, 0xFFFFFFFF)
-        chosen = keys <= np.partition(keys, w - 1, axis=1)[:, w - 1 : w]
-        tied = np.empty(0, np.int64)
-        if np.count_nonzero(chosen) > true.size * w:  # no row holds fewer than w
-            tied = np.flatnonzero(np.count_nonzero(chosen, axis=1) > w)
-            chosen[tied] = np.arange(self.size) < w  # placeholders, drawn again below
-        sets = np.flatnonzero(chosen).reshape(true.size, w) - (rows * self.size)[:, None]
-        if tied.size:
-            sets[tied] = self._many(true[tied], member[tied], random)
+        w, row_indices = self.subset_size, np.arange(true_values.size)
+        random_keys = (
+            random.raw(4 * true_values.size * self.size)
+            .view("<u4")
+            .reshape(true_values.size, self.size)
+        )
+        random_keys[row_indices, true_values] = np.where(holds_truth, 0, 0xFFFFFFFF)
+        is_member = random_keys <= np.partition(random_keys, w - 1, axis=1)[:, w - 1 : w]
+        tied_rows = np.empty(0, np.int64)
+        if np.count_nonzero(is_member) > true_values.size * w:  # no row holds fewer than w
+            tied_rows = np.flatnonzero(np.count_nonzero(is_member, axis=1) > w)
+            is_member[tied_rows] = np.arange(self.size) < w  # placeholders, drawn again below
+        sets = (
+            np.flatnonzero(is_member).reshape(true_values.size, w)
+            - (row_indices * self.size)[:, None]
+        )
+        if tied_rows.size:
+            sets[tied_rows] = self._draw_large_sets(
+                true_values[tied_rows], holds_truth[tied_rows], random
+            )
         return sets
 
     def encode(self, reports: Reports) -> Integers:
         """Return the sets, ascending; sorted again should they not be."""
-        sets = reports.astype(np.int64)
+        sorted_sets = reports.astype(np.int64)
         if (reports[:, 1:] < reports[:, :-1]).any():
-            sets.sort(axis=1)
-        return sets
+            sorted_sets.sort(axis=1)
+        return sorted_sets
 
-    def _decoded(self, matrix: Integers) -> Reports:
+    def _decode_valid(self, matrix: Integers) -> Reports:
         return matrix.astype(np.int32)
 
-    def _faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
-        yield f"a member lies outside 0 .. {self.size - 1}", outside(matrix, 0, self.size - 1)
-        falling: Flags = np.any(np.diff(matrix, axis=1) < 0, axis=1)
-        yield "the members are not in ascending order", falling
-        repeated: Flags = np.any(np.diff(matrix, axis=1) == 0, axis=1)
-        yield "a member is repeated", repeated
+    def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
+        yield f"a member lies outside 0 .. {self.size - 1}", find_outside(matrix, 0, self.size - 1)
+        descending_rows: Flags = np.any(np.diff(matrix, axis=1) < 0, axis=1)
+        yield "the members are not in ascending order", descending_rows
+        repeated_rows: Flags = np.any(np.diff(matrix, axis=1) == 0, axis=1)
+        yield "a member is repeated", repeated_rows
 
     def tally(self, reports: Reports) -> Integers:
         """Count the sets that hold each value."""
-        return histogram(reports, self.size)
+        return count_values(reports, self.size)
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Yield the sets, ascending."""
-        return itertools.combinations(range(self.size), self.subset)
+        return itertools.combinations(range(self.size), self.subset_size)
 
     def likelihood(self, value: int, report: Sequence[int]) -> Fraction:
         """Return p or 1 - p, spread over the sets with or without the value."""
-        w, others = self.subset, self.size - 1
+        w, other_count = self.subset_size, self.size - 1
         if list(report) != sorted(set(report)):
             return Fraction(0)
         if value in report:
-            return self.p_exact / math.comb(others, w - 1)
-        return (1 - self.p_exact) / math.comb(others, w)
+            return self.p_exact / math.comb(other_count, w - 1)
+        return (1 - self.p_exact) / math.comb(other_count, w)
 
-    def _worst_ratio(self) -> Fraction:
-        p, w = self.p_exact, self.subset
+    def _compute_worst_ratio(self) -> Fraction:
+        p, w = self.p_exact, self.subset_size
         return p * (self.size - w) / ((1 - p) * w)
 
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how often it holds the truth."""
         return (
-            f"What is sent is a set of {self.subset} of the {self.size} answers. It holds the true "
-            f"one with a chance of {percent(self.p)}, each other one with a chance of "
-            f"{percent(self.q)}."
+            f"What is sent is a set of {self.subset_size} of the {self.size} answers. It holds "
+            f"the true one with a chance of {format_percent(self.p)}, each other one with a "
+            f"chance of {format_percent(self.q)}."
         )
 
-    def parameters(self) -> dict[str, Any]:
+    def get_parameters(self) -> dict[str, Any]:
         """Return the size, the set's size and the coin of membership."""
-        return {"size": self.size, "subset": self.subset, "p": str(self.threshold)}
+        return {"size": self.size, "subset": self.subset_size, "p": str(self.threshold)}
 
 
 ORACLES: dict[str, type[FrequencyOracle]] = {
-    kind.name: kind for kind in (DE, SUE, OUE, SHE, THE, SS, OLH, HR)
+    oracle_class.name: oracle_class for oracle_class in (DE, SUE, OUE, SHE, THE, SS, OLH, HR)
 }
 
 
 @lru_cache(maxsize=4096)
-def cost(size: int, epsilon: float) -> float:
+def compute_sample_size_factor(size: int, epsilon: float) -> float:
     """Return how many times more respondents a table of ``size`` cells needs because of privacy.
 
     With subset selection: c = pi (1 - pi) / (p - q)^2 / ((1/D)(1 - 1/D)), pi = q + (p - q)/D for D
@@ -304,12 +334,15 @@ def cost(size: int, epsilon: float) -> float:
     epsilon : float
     """
     oracle = DE(epsilon, size) if math.isinf(epsilon) else SS(epsilon, size)
-    even = Fraction(1, oracle.size)
-    return float(spread(oracle.p_exact, oracle.q_exact, oracle.size) / (even * (1 - even)))
+    uniform_share = Fraction(1, oracle.size)
+    return float(
+        compute_uniform_variance(oracle.p_exact, oracle.q_exact, oracle.size)
+        / (uniform_share * (1 - uniform_share))
+    )
 
 
 @lru_cache(maxsize=4096)
-def best_oracle(size: int, epsilon: float) -> FrequencyOracle:
+def choose_best_oracle(size: int, epsilon: float) -> FrequencyOracle:
     """Return the one of DE, OUE and SS with the least variance when all values are as frequent.
 
     Ties go to the simpler report: SS with sets of one is DE. At an infinite epsilon it is DE.
@@ -323,10 +356,13 @@ def best_oracle(size: int, epsilon: float) -> FrequencyOracle:
     if math.isinf(epsilon):
         return DE(epsilon, size)
     candidates: list[FrequencyOracle] = [DE(epsilon, size), OUE(epsilon, size), SS(epsilon, size)]
-    return min(candidates, key=lambda oracle: spread(oracle.p_exact, oracle.q_exact, oracle.size))
+    return min(
+        candidates,
+        key=lambda oracle: compute_uniform_variance(oracle.p_exact, oracle.q_exact, oracle.size),
+    )
 
 
-def oracle_of(
+def make_oracle(
     name: str,
     size: int,
     epsilon: float,
@@ -338,7 +374,7 @@ def oracle_of(
     Parameters
     ----------
     name : str
-        One of ``ORACLES``, or "auto" for ``best_oracle``.
+        One of ``ORACLES``, or "auto" for ``choose_best_oracle``.
     size, epsilon
         As in ``FrequencyOracle``.
     theta : float, optional
@@ -348,7 +384,7 @@ def oracle_of(
         one epsilon and randomizes with another is refused.
     """
     if name == "auto":
-        oracle = best_oracle(size, epsilon)
+        oracle = choose_best_oracle(size, epsilon)
     elif name == "the":
         oracle = THE(epsilon, size, theta)
     elif name in ORACLES:
@@ -357,9 +393,9 @@ def oracle_of(
         raise SchemaError(f"oracle is {name!r}; write auto or one of {', '.join(ORACLES)}")
     if theta is not None and name != "the":
         raise PrivacyError(f"theta is {theta!r}, but {name} has no theta; leave it out")
-    if parameters is not None and dict(parameters) != oracle.parameters():
+    if parameters is not None and dict(parameters) != oracle.get_parameters():
         raise PrivacyError(
             f"the parameters of {oracle.name} are not those of size {size}, epsilon {epsilon!r}: "
-            f"expected {oracle.parameters()}, got {dict(parameters)}"
+            f"expected {oracle.get_parameters()}, got {dict(parameters)}"
         )
     return oracle

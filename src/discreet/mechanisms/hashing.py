@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats, Integers
-from discreet.losses import exp_below
+from discreet.losses import exp_rounded_down
 from discreet.mechanisms.oracle import (
-    ONE,
+    PROBABILITY_UNIT,
     Flags,
     FrequencyOracle,
     Reports,
-    batches,
-    histogram,
-    or_another,
-    outside,
-    percent,
-    share,
+    count_values,
+    find_outside,
+    format_percent,
+    keep_or_replace,
+    split_into_batches,
+    to_probability,
 )
 from discreet.randomness import Random
 from discreet.shuffling import Blanket
@@ -40,54 +40,58 @@ __all__ = ["HR", "OLH"]
 class HR(FrequencyOracle):
     """Hadamard response (Acharya, Sun, Zhang 2019, high privacy): an index where a row is +1.
 
-    Value v supports the indices i below ``order`` where row v + 1 of the Sylvester matrix,
+    Value v supports the indices i below ``matrix_order`` where row v + 1 of the Sylvester matrix,
     (-1)^popcount(i & (v + 1)), is +1. A compact report is one int32. See ``FrequencyOracle``.
     """
 
     name: ClassVar[str] = "hr"
 
     @property
-    def order(self) -> int:
+    def matrix_order(self) -> int:
         """The matrix's order: the smallest power of two above ``size``."""
         return 1 << self.size.bit_length()
 
     @cached_property
     def threshold(self) -> int:
         """P(the index supports the value) over 2^64: exp(eps) / (exp(eps) + 1)."""
-        e = exp_below(self._budget)
-        return math.floor(ONE * e / (e + 1))
+        exp_epsilon = exp_rounded_down(self._spendable_epsilon)
+        return math.floor(PROBABILITY_UNIT * exp_epsilon / (exp_epsilon + 1))
 
     @property
     def p_exact(self) -> Fraction:
         """P(the index supports the value)."""
-        return share(self.threshold)
+        return to_probability(self.threshold)
 
     @property
     def q_exact(self) -> Fraction:
         """One half, whatever p is: rows are orthogonal, so half of either kind is +1 elsewhere."""
         return Fraction(1, 2)
 
-    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    def _compute_covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """Return the covariances but for pairs u, t with (u + 1) ^ (t + 1) = v + 1.
 
         The product of two rows of the matrix is the row of the exclusive or of their numbers, and
-        only row v + 1 has a mean. ``sum_variances`` counts such pairs.
+        only row v + 1 has a mean. ``compute_sum_variances`` counts such pairs.
         """
         p = self.p_exact
         return p * (1 - p), Fraction(1, 4), Fraction(0), Fraction(0)
 
-    def sum_variances(self, groups: ArrayLike, frequencies: ArrayLike) -> Floats:
-        label, frequency = np.asarray(groups, np.int64), np.asarray(frequencies, np.float64)
-        variances = super().sum_variances(label, frequency)
-        held = np.zeros(self.order)
-        held[1 : self.size + 1] = frequency
-        held = _walsh(held)
-        for group in np.flatnonzero(np.bincount(label) > 1):
-            rows = np.zeros(self.order)
-            rows[1 : self.size + 1] = label == group
+    def compute_sum_variances(self, groups: ArrayLike, frequencies: ArrayLike) -> Floats:
+        group_labels = np.asarray(groups, np.int64)
+        value_shares = np.asarray(frequencies, np.float64)
+        variances = super().compute_sum_variances(group_labels, value_shares)
+        share_spectrum = np.zeros(self.matrix_order)
+        share_spectrum[1 : self.size + 1] = value_shares
+        share_spectrum = _transform_walsh_hadamard(share_spectrum)
+        for group in np.flatnonzero(np.bincount(group_labels) > 1):
+            group_indicator = np.zeros(self.matrix_order)
+            group_indicator[1 : self.size + 1] = group_labels == group
             # sum over pairs u, t of the group of the share of the value at (u + 1) ^ (t + 1)
-            met = float(_walsh(rows) ** 2 @ held) / self.order
-            variances[group] += max(met, 0.0) / float(2 * self.p_exact - 1)
+            pair_share = (
+                float(_transform_walsh_hadamard(group_indicator) ** 2 @ share_spectrum)
+                / self.matrix_order
+            )
+            variances[group] += max(pair_share, 0.0) / float(2 * self.p_exact - 1)
         return variances
 
     @property
@@ -96,76 +100,86 @@ class HR(FrequencyOracle):
         return 1
 
     @property
-    def furthest(self) -> int:
+    def max_magnitude(self) -> int:
         """The last index."""
-        return self.order - 1
+        return self.matrix_order - 1
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return one index per respondent."""
-        rows = self._values(values) + 1
-        index = random.integers(self.order, rows.size)
-        wrong = _odd(index & rows) == random.bernoulli_words(self.threshold, rows.size)
-        index ^= (rows & -rows) * wrong  # flipping a bit of the row pairs its +1 with its -1
-        return index.astype(np.int32)
+        matrix_rows = self._require_values(values) + 1
+        indices = random.integers(self.matrix_order, matrix_rows.size)
+        needs_flip = _has_odd_parity(indices & matrix_rows) == random.bernoulli_words(
+            self.threshold, matrix_rows.size
+        )
+        indices ^= (
+            matrix_rows & -matrix_rows
+        ) * needs_flip  # flipping a bit of the row pairs its +1 with its -1
+        return indices.astype(np.int32)
 
     def encode(self, reports: Reports) -> Integers:
         """Return the indices as a column."""
         return reports.astype(np.int64)[:, None]
 
-    def _decoded(self, matrix: Integers) -> Reports:
+    def _decode_valid(self, matrix: Integers) -> Reports:
         return matrix[:, 0].astype(np.int32)
 
-    def _faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
-        yield f"the index lies outside 0 .. {self.order - 1}", outside(matrix, 0, self.order - 1)
+    def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
+        yield (
+            f"the index lies outside 0 .. {self.matrix_order - 1}",
+            find_outside(matrix, 0, self.matrix_order - 1),
+        )
 
     def tally(self, reports: Reports) -> Integers:
         """Count the supporting indices of every value, with a fast Walsh-Hadamard transform."""
         # row r: reports with +1 minus reports with -1; row 0: all
-        signed = _walsh(histogram(reports, self.order))
-        support: Integers = (signed[0] + signed[1 : self.size + 1]) // 2
-        return support
+        signed_counts = _transform_walsh_hadamard(count_values(reports, self.matrix_order))
+        support_counts: Integers = (signed_counts[0] + signed_counts[1 : self.size + 1]) // 2
+        return support_counts
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Yield the indices."""
-        return ((index,) for index in range(self.order))
+        return ((index,) for index in range(self.matrix_order))
 
     def likelihood(self, value: int, report: Sequence[int]) -> Fraction:
         """Return p or 1 - p, spread over half of the indices."""
-        supports = (report[0] & value + 1).bit_count() % 2 == 0
-        return (self.p_exact if supports else 1 - self.p_exact) / (self.order // 2)
+        is_supported = (report[0] & value + 1).bit_count() % 2 == 0
+        return (self.p_exact if is_supported else 1 - self.p_exact) / (self.matrix_order // 2)
 
-    def _worst_ratio(self) -> Fraction:
+    def _compute_worst_ratio(self) -> Fraction:
         return self.p_exact / (1 - self.p_exact)
 
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how often it holds the truth."""
         return (
             f"What is sent is a number that stands for about half of the {self.size} answers: for "
-            f"the true one with a chance of {percent(self.p)}, for each other one with a chance of "
-            f"{percent(self.q)}."
+            f"the true one with a chance of {format_percent(self.p)}, for each other one with a "
+            f"chance of {format_percent(self.q)}."
         )
 
-    def parameters(self) -> dict[str, Any]:
+    def get_parameters(self) -> dict[str, Any]:
         """Return the size, the matrix's order and the coin of support."""
-        return {"size": self.size, "order": self.order, "p": str(self.threshold)}
+        return {"size": self.size, "order": self.matrix_order, "p": str(self.threshold)}
 
 
-def _walsh(numbers: Any) -> Any:
+def _transform_walsh_hadamard(transformed: Any) -> Any:
     """Return the fast Walsh-Hadamard transform of an array whose length is a power of two."""
-    half, order = 1, len(numbers)
-    while half < order:
-        pairs = numbers.reshape(-1, 2, half)
-        numbers = np.stack((pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]), axis=1)
-        half *= 2
-    return numbers.reshape(-1)
+    half_length, full_length = 1, len(transformed)
+    while half_length < full_length:
+        paired_values = transformed.reshape(-1, 2, half_length)
+        transformed = np.stack(
+            (paired_values[:, 0] + paired_values[:, 1], paired_values[:, 0] - paired_values[:, 1]),
+            axis=1,
+        )
+        half_length *= 2
+    return transformed.reshape(-1)
 
 
-def _odd(numbers: Integers) -> Flags:
+def _has_odd_parity(numbers: Integers) -> Flags:
     """Return whether each number below 2^32 has an odd count of ones."""
-    folded = numbers ^ numbers >> 16
+    folded_bits = numbers ^ numbers >> 16
     for shift in (8, 4, 2, 1):
-        folded ^= folded >> shift
-    return (folded & 1).astype(np.bool_)
+        folded_bits ^= folded_bits >> shift
+    return (folded_bits & 1).astype(np.bool_)
 
 
 @dataclass(frozen=True)
@@ -183,47 +197,55 @@ class OLH(FrequencyOracle):
     prime: ClassVar[int] = (1 << 31) - 1
 
     @cached_property
-    def hashes(self) -> int:
+    def hash_count(self) -> int:
         """The hashes g = round(exp(eps)) + 1, at most 2^16."""
-        return min(round(exp_below(self._budget)) + 1, 1 << 16)
+        return min(round(exp_rounded_down(self._spendable_epsilon)) + 1, 1 << 16)
 
     @cached_property
     def threshold(self) -> int:
         """P(the true hash) over 2^64: p = exp(eps) / (exp(eps) + g - 1)."""
-        e = exp_below(self._budget)
-        return math.floor(ONE * e / (e + self.hashes - 1))
+        exp_epsilon = exp_rounded_down(self._spendable_epsilon)
+        return math.floor(PROBABILITY_UNIT * exp_epsilon / (exp_epsilon + self.hash_count - 1))
 
     @property
-    def collision(self) -> Fraction:
+    def collision_probability(self) -> Fraction:
         """P(h(u) = h(v)) for u and v different: just above 1/g."""
-        return self._alike(2)
+        return self._compute_collision(2)
 
-    def _alike(self, values: int) -> Fraction:
+    def _compute_collision(self, value_count: int) -> Fraction:
         """P(2 or 3 different values have the same hash).
 
         Before they are taken mod g their images are independent and uniform below P; P mod g of
         the g classes hold one number more than the others.
         """
-        few, larger = divmod(self.prime, self.hashes)
-        ways = larger * (few + 1) ** values + (self.hashes - larger) * few**values
-        return Fraction(ways, self.prime**values)
+        residues_per_hash, larger_hashes = divmod(self.prime, self.hash_count)
+        colliding_tuples = (
+            larger_hashes * (residues_per_hash + 1) ** value_count
+            + (self.hash_count - larger_hashes) * residues_per_hash**value_count
+        )
+        return Fraction(colliding_tuples, self.prime**value_count)
 
     @property
     def p_exact(self) -> Fraction:
         """P(the true hash)."""
-        return share(self.threshold)
+        return to_probability(self.threshold)
 
     @property
     def q_exact(self) -> Fraction:
         """P(the hash of a certain other value): 1/g but for about 1 in 2^31, exact here."""
-        p, same = self.p_exact, self.collision
-        return same * p + (1 - same) * (1 - p) / (self.hashes - 1)
+        p, two_collide = self.p_exact, self.collision_probability
+        return two_collide * p + (1 - two_collide) * (1 - p) / (self.hash_count - 1)
 
-    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-        p, q, same, three = self.p_exact, self.q_exact, self.collision, self._alike(3)
+    def _compute_covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        p = self.p_exact
+        q = self.q_exact
+        two_collide = self.collision_probability
+        three_collide = self._compute_collision(3)
         # two others have the reported hash: that of the truth, or one that is not
-        pair = p * three + (1 - p) * (same - three) / (self.hashes - 1)
-        return p * (1 - p), q * (1 - q), p * same - p * q, pair - q * q
+        two_others_supported = p * three_collide + (1 - p) * (two_collide - three_collide) / (
+            self.hash_count - 1
+        )
+        return p * (1 - p), q * (1 - q), p * two_collide - p * q, two_others_supported - q * q
 
     @property
     def width(self) -> int:
@@ -231,90 +253,106 @@ class OLH(FrequencyOracle):
         return 4
 
     @property
-    def furthest(self) -> int:
+    def max_magnitude(self) -> int:
         """The largest integer of a key; hashes are smaller."""
         return (1 << 31) - 2
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return (a, b, c, y) for each respondent."""
-        true = self._values(values)
-        reports = np.empty((true.size, 4), np.int64)
-        a, b, c = (random.integers(self.prime, true.size) for _ in range(3))
-        hashed = ((a * true + b) % self.prime * true + c) % self.prime % self.hashes
+        true_values = self._require_values(values)
+        reports = np.empty((true_values.size, 4), np.int64)
+        a, b, c = (random.integers(self.prime, true_values.size) for _ in range(3))
+        true_hashes = (
+            ((a * true_values + b) % self.prime * true_values + c) % self.prime % self.hash_count
+        )
         reports[:, 0], reports[:, 1], reports[:, 2] = a, b, c
-        reports[:, 3] = or_another(hashed, self.hashes, self.threshold, random)
+        reports[:, 3] = keep_or_replace(true_hashes, self.hash_count, self.threshold, random)
         return reports
 
     def encode(self, reports: Reports) -> Integers:
         """Return the reports as they are."""
         return reports.astype(np.int64)
 
-    def _decoded(self, matrix: Integers) -> Reports:
+    def _decode_valid(self, matrix: Integers) -> Reports:
         return matrix.copy()
 
-    def _faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
-        top = self.prime - 1
-        yield f"the key lies outside 0 .. {top}", outside(matrix[:, :3], 0, top)
-        top = self.hashes - 1
-        yield f"the hash lies outside 0 .. {top}", outside(matrix[:, 3:], 0, top)
+    def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
+        largest_integer = self.prime - 1
+        yield (
+            f"the key lies outside 0 .. {largest_integer}",
+            find_outside(matrix[:, :3], 0, largest_integer),
+        )
+        largest_integer = self.hash_count - 1
+        yield (
+            f"the hash lies outside 0 .. {largest_integer}",
+            find_outside(matrix[:, 3:], 0, largest_integer),
+        )
 
     def tally(self, reports: Reports) -> Integers:
         """Count, for every value, the reports whose hash function maps it to their hash."""
-        support = np.zeros(self.size, np.int64)
-        prime, g = np.uint32(self.prime), np.uint32(self.hashes)
-        for part in batches(len(reports), 16):
-            a, slope, image, y = reports[part].T.astype(np.uint32, order="C")
-            wrapped, quotient = np.empty_like(y), np.empty_like(y)
+        support_counts = np.zeros(self.size, np.int64)
+        prime, g = np.uint32(self.prime), np.uint32(self.hash_count)
+        for batch in split_into_batches(len(reports), 16):
+            a, increments, images, y = reports[batch].T.astype(np.uint32, order="C")
+            wrapped_sums, quotients = np.empty_like(y), np.empty_like(y)
 
-            def add(total: Any, more: Any, wrapped: Any = wrapped) -> None:
+            def add_modulo_prime(
+                total: Any, increment: Any, wrapped_sums: Any = wrapped_sums
+            ) -> None:
                 """Add modulo P, in place."""
-                total += more
-                np.subtract(total, prime, out=wrapped)  # beyond 2^31 where total < P: it wraps
-                np.minimum(total, wrapped, out=total)
+                total += increment
+                np.subtract(total, prime, out=wrapped_sums)  # beyond 2^31 where total < P: it wraps
+                np.minimum(total, wrapped_sums, out=total)
 
-            add(slope, a)  # h(v + 1) - h(v) = a (2 v + 1) + b before mod g: a + b, then 2 a more
-            add(a, a.copy())
+            add_modulo_prime(
+                increments, a
+            )  # h(v + 1) - h(v) = a (2 v + 1) + b before mod g: a + b, then 2 a more
+            add_modulo_prime(a, a.copy())
             for value in range(self.size):
-                np.floor_divide(image, g, out=quotient)
-                quotient *= g
-                quotient += y
-                support[value] += np.count_nonzero(quotient == image)
-                add(image, slope)
-                add(slope, a)
-        return support
+                np.floor_divide(images, g, out=quotients)
+                quotients *= g
+                quotients += y
+                support_counts[value] += np.count_nonzero(quotients == images)
+                add_modulo_prime(images, increments)
+                add_modulo_prime(increments, a)
+        return support_counts
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Yield every key with every hash."""
-        below, codes = range(self.prime), range(self.hashes)
-        return ((a, b, c, y) for a in below for b in below for c in below for y in codes)
+        residues, hash_codes = range(self.prime), range(self.hash_count)
+        return (
+            (a, b, c, y) for a in residues for b in residues for c in residues for y in hash_codes
+        )
 
     def likelihood(self, value: int, report: Sequence[int]) -> Fraction:
         """Return p or (1 - p)/(g - 1), spread over the keys."""
         a, b, c, y = report
-        true = ((a * value + b) * value + c) % self.prime % self.hashes == y
-        chance = self.p_exact if true else (1 - self.p_exact) / (self.hashes - 1)
-        return chance / self.prime**3
+        is_true_hash = ((a * value + b) * value + c) % self.prime % self.hash_count == y
+        report_probability = (
+            self.p_exact if is_true_hash else (1 - self.p_exact) / (self.hash_count - 1)
+        )
+        return report_probability / self.prime**3
 
     def blanket(self) -> Blanket:
         """Return the blanket of any mechanism with this epsilon: collisions are not uniform."""
-        return Blanket.of_epsilon(self.epsilon)
+        return Blanket.from_epsilon(self.epsilon)
 
-    def _worst_ratio(self) -> Fraction:
-        return self.p_exact * (self.hashes - 1) / (1 - self.p_exact)
+    def _compute_worst_ratio(self) -> Fraction:
+        return self.p_exact * (self.hash_count - 1) / (1 - self.p_exact)
 
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how often it holds the truth."""
         return (
-            f"What is sent is a random way to sort the {self.size} answers into {self.hashes} "
+            f"What is sent is a random way to sort the {self.size} answers into {self.hash_count} "
             f"groups, and one of these groups. It holds the true answer with a chance of "
-            f"{percent(self.p)}, each other one with a chance of {percent(self.q)}."
+            f"{format_percent(self.p)}, each other one with a chance of {format_percent(self.q)}."
         )
 
-    def parameters(self) -> dict[str, Any]:
+    def get_parameters(self) -> dict[str, Any]:
         """Return the size, the hashes, the prime and the coin of truth."""
         return {
             "size": self.size,
-            "hashes": self.hashes,
+            "hashes": self.hash_count,
             "prime": self.prime,
             "p": str(self.threshold),
         }

@@ -14,34 +14,36 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.errors import PrivacyError, SchemaError
 
-__all__ = ["Law", "Theta", "expectation", "joint_law", "rational"]
+__all__ = ["AnswerLaw", "Theta", "average_over_axes", "compute_joint_law", "parse_rational"]
 
 Theta: TypeAlias = int | float | str | Fraction
 
-WRITTEN = re.compile(r"[-+]?[0-9]{0,400}\.?[0-9]{0,400}(e[-+]?[0-9]{1,3})?(/[0-9]{1,400})?", re.I)
+NUMBER_PATTERN = re.compile(
+    r"[-+]?[0-9]{0,400}\.?[0-9]{0,400}(e[-+]?[0-9]{1,3})?(/[0-9]{1,400})?", re.I
+)
 """Numbers that people write; 1e99999999 would take all memory."""
-LARGEST_NUMBER = 10**300
-LARGEST_TOTAL = 1 << 53  # of the weights of a law: exact in JavaScript
+MAX_NUMBER = 10**300
+MAX_WEIGHT_TOTAL = 1 << 53  # of the weights of a law: exact in JavaScript
 
 
-def rational(name: str, value: Theta) -> Fraction:
+def parse_rational(name: str, value: Theta) -> Fraction:
     """Parse a number as it was written: 0.7 is 7/10, not the nearest double."""
     try:
-        text = str(value) if isinstance(value, float | str) else None
-        if text is not None and not WRITTEN.fullmatch(text):
-            raise ValueError(text)
-        number = Fraction(value if text is None else text)
+        number_text = str(value) if isinstance(value, float | str) else None
+        if number_text is not None and not NUMBER_PATTERN.fullmatch(number_text):
+            raise ValueError(number_text)
+        number = Fraction(value if number_text is None else number_text)
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         number = None
-    if number is None or isinstance(value, bool) or abs(number) > LARGEST_NUMBER:
-        large = isinstance(value, int) and abs(value) > LARGEST_NUMBER
-        shown = "beyond 10^300" if large else repr(value)[:60]
-        raise PrivacyError(f"{name} is {shown}; write a number such as 0.7 or 7/10")
+    if number is None or isinstance(value, bool) or abs(number) > MAX_NUMBER:
+        is_large = isinstance(value, int) and abs(value) > MAX_NUMBER
+        shown_value = "beyond 10^300" if is_large else repr(value)[:60]
+        raise PrivacyError(f"{name} is {shown_value}; write a number such as 0.7 or 7/10")
     return number
 
 
 @dataclass(frozen=True)
-class Law:
+class AnswerLaw:
     """Public distribution of some answers of a group, as whole-number weights.
 
     Parameters
@@ -56,8 +58,11 @@ class Law:
     weights: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        whole = all(isinstance(w, int) and not isinstance(w, bool) and w >= 0 for w in self.weights)
-        if not whole or not 0 < sum(self.weights) < LARGEST_TOTAL:
+        has_valid_weights = all(
+            isinstance(weight, int) and not isinstance(weight, bool) and weight >= 0
+            for weight in self.weights
+        )
+        if not has_valid_weights or not 0 < sum(self.weights) < MAX_WEIGHT_TOTAL:
             raise SchemaError("the weights of a law are whole numbers, not all zero, below 2^53")
         if len(set(self.places)) < len(self.places) or not self.places:
             raise SchemaError("a law is about one or more different answers")
@@ -68,41 +73,53 @@ class Law:
         return sum(self.weights)
 
     @cached_property
-    def least(self) -> Fraction:
+    def min_probability(self) -> Fraction:
         """The smallest probability of any combination."""
         return Fraction(min(self.weights), self.total)
 
-    def onto(self, places: Mapping[int, int], sizes: Sequence[int]) -> Law | None:
+    def project_onto(self, places: Mapping[int, int], sizes: Sequence[int]) -> AnswerLaw | None:
         """The law of those of its answers that ``places`` renames; None if there are none."""
-        kept = [k for k, place in enumerate(self.places) if place in places]
-        if not kept:
+        kept_axes = [axis for axis, place in enumerate(self.places) if place in places]
+        if not kept_axes:
             return None
-        array = np.array(self.weights, dtype=object).reshape([sizes[p] for p in self.places])
-        lost = tuple(k for k in range(len(self.places)) if k not in kept)
-        summed = array.sum(axis=lost) if lost else array
-        return Law(
-            tuple(places[self.places[k]] for k in kept), tuple(map(int, np.ravel(summed).tolist()))
+        weight_array = np.array(self.weights, dtype=object).reshape(
+            [sizes[place] for place in self.places]
+        )
+        summed_axes = tuple(axis for axis in range(len(self.places)) if axis not in kept_axes)
+        summed_weights = weight_array.sum(axis=summed_axes) if summed_axes else weight_array
+        return AnswerLaw(
+            tuple(places[self.places[axis]] for axis in kept_axes),
+            tuple(map(int, np.ravel(summed_weights).tolist())),
         )
 
 
-def joint_law(laws: Sequence[Law], sizes: Sequence[int], places: Sequence[int]) -> Floats:
+def compute_joint_law(
+    laws: Sequence[AnswerLaw], sizes: Sequence[int], places: Sequence[int]
+) -> Floats:
     """P(personal answers at ``places``) as an array with one axis per place."""
-    whole = np.ones([sizes[place] for place in places])
-    axis = {place: k for k, place in enumerate(places)}
+    joint_array = np.ones([sizes[place] for place in places])
+    axis_by_place = {place: axis for axis, place in enumerate(places)}
     for law in laws:
-        part = law.onto(axis, sizes)
-        if part is None:
+        projected_law = law.project_onto(axis_by_place, sizes)
+        if projected_law is None:
             continue
-        inner = np.array(part.weights, dtype=float).reshape([whole.shape[a] for a in part.places])
-        order = np.argsort(part.places)
-        shape = [whole.shape[k] if k in part.places else 1 for k in range(whole.ndim)]
-        whole = whole * (inner.transpose(order) / part.total).reshape(shape)
-    return whole
+        law_array = np.array(projected_law.weights, dtype=float).reshape(
+            [joint_array.shape[axis] for axis in projected_law.places]
+        )
+        axis_order = np.argsort(projected_law.places)
+        broadcast_shape = [
+            joint_array.shape[axis] if axis in projected_law.places else 1
+            for axis in range(joint_array.ndim)
+        ]
+        joint_array = joint_array * (law_array.transpose(axis_order) / projected_law.total).reshape(
+            broadcast_shape
+        )
+    return joint_array
 
 
-def expectation(function: Floats, law: Floats, axes: Sequence[int]) -> Floats:
+def average_over_axes(function: Floats, law: Floats, axes: Sequence[int]) -> Floats:
     """Average a function over some of its axes; they are kept with length one."""
-    order = np.argsort(axes)
-    shape = [function.shape[k] if k in axes else 1 for k in range(function.ndim)]
-    weights = law.transpose(order).reshape(shape)
-    return np.asarray((function * weights).sum(axis=tuple(axes), keepdims=True))
+    axis_order = np.argsort(axes)
+    broadcast_shape = [function.shape[axis] if axis in axes else 1 for axis in range(function.ndim)]
+    law_weights = law.transpose(axis_order).reshape(broadcast_shape)
+    return np.asarray((function * law_weights).sum(axis=tuple(axes), keepdims=True))

@@ -23,15 +23,15 @@ import numpy as np
 
 from discreet.arrays import Integers
 from discreet.errors import PrivacyError, SchemaError
-from discreet.losses import exp_above
+from discreet.losses import exp_rounded_up
 from discreet.mechanisms.duchi import Duchi, DuchiMany
-from discreet.mechanisms.mean_oracle import MeanOracle, rounding
+from discreet.mechanisms.mean_oracle import MeanOracle, compute_rounding_variance
 from discreet.mechanisms.mean_scalar import ScalarOracle
 from discreet.mechanisms.oracle import Flags
 from discreet.mechanisms.piecewise import Hybrid, Piecewise
 from discreet.mechanisms.sampled import HybridMany, OneBit, PiecewiseMany
 from discreet.randomness import Random
-from discreet.randomness.samplers import WIDEST
+from discreet.randomness.samplers import MAX_SCALE
 
 __all__ = [
     "MEAN_ORACLES",
@@ -82,26 +82,26 @@ class LaplaceMean(MeanOracle):
         active = self.active
         if isinstance(active, bool) or not isinstance(active, int) or not 1 <= active <= self.size:
             raise SchemaError(f"active is {self.active!r}; give 1 to {self.size}")
-        if self.scale > WIDEST:
+        if self.noise_scale > MAX_SCALE:
             raise PrivacyError(
                 f"epsilon {self.epsilon} over {self.size} coordinates needs noise beyond 2^53 grid "
                 "steps; take a larger epsilon or a smaller resolution"
             )
 
     @cached_property
-    def scale(self) -> Fraction:
+    def noise_scale(self) -> Fraction:
         """Scale of the noise in grid steps, rounded up to a multiple of 2^-32."""
         # two inputs differ by at most 2 R active steps in L1; that over scale is at most epsilon
-        steps = Fraction(2 * self.resolution * self._active) / Fraction(self.epsilon)
-        return Fraction(math.ceil(steps * 2**32), 2**32)
+        exact_scale = Fraction(2 * self.resolution * self._active_count) / Fraction(self.epsilon)
+        return Fraction(math.ceil(exact_scale * 2**32), 2**32)
 
     @cached_property
     def largest(self) -> int:
         """Reports are cut to -largest .. largest."""
-        return self.resolution + math.ceil(45 * self.scale)
+        return self.resolution + math.ceil(45 * self.noise_scale)
 
     @property
-    def _active(self) -> int:
+    def _active_count(self) -> int:
         return self.active or self.size
 
     @property
@@ -114,69 +114,81 @@ class LaplaceMean(MeanOracle):
 
     def variance(self, t: float = 0.0) -> float:
         # discrete Laplace: 2q / (1-q)^2, q = exp(-1/scale)
-        decay = 1 / float(self.scale)
-        noise = 2 * math.exp(-decay) / (self.resolution * math.expm1(-decay)) ** 2
-        return noise + rounding(t, self.resolution)
+        decay_rate = 1 / float(self.noise_scale)
+        noise_variance = (
+            2 * math.exp(-decay_rate) / (self.resolution * math.expm1(-decay_rate)) ** 2
+        )
+        return noise_variance + compute_rounding_variance(t, self.resolution)
 
-    def epsilon_exact(self) -> float:
-        return float(2 * self.resolution * self._active / self.scale)
+    def compute_exact_epsilon(self) -> float:
+        return float(2 * self.resolution * self._active_count / self.noise_scale)
 
-    def _outputs(self) -> Integers:
-        numbers = range(-self.largest, self.largest + 1)
-        return np.array(list(itertools.product(numbers, repeat=self.size)), np.int64)
+    def _list_outputs(self) -> Integers:
+        report_numbers = range(-self.largest, self.largest + 1)
+        return np.array(list(itertools.product(report_numbers, repeat=self.size)), np.int64)
 
-    def _row(self, levels: Sequence[int]) -> list[Fraction]:
+    def _compute_row(self, levels: Sequence[int]) -> list[Fraction]:
         """As the law is not rational, with q = exp(-1/scale) rounded up at 2^-128."""
-        q = Fraction(math.ceil(2**128 * exp_above(max(-1 / self.scale, Fraction(-100)))), 2**128)
-        powers = list(itertools.accumulate([q] * (self.largest + self.resolution), Fraction.__mul__,
-                                           initial=1 / (1 + q)))  # fmt: skip
-        rows = []
+        q = Fraction(
+            math.ceil(2**128 * exp_rounded_up(max(-1 / self.noise_scale, Fraction(-100)))), 2**128
+        )
+        factors = [q] * (self.largest + self.resolution)
+        scaled_powers = list(itertools.accumulate(factors, Fraction.__mul__, initial=1 / (1 + q)))
+        rows_by_coordinate = []
         for level in levels:
-            row = [powers[abs(o - level)] for o in range(-self.largest, self.largest + 1)]
-            rows.append([row[0], *((1 - q) * p for p in row[1:-1]), row[-1]])
-        return [math.prod(cells, start=Fraction(1)) for cells in itertools.product(*rows)]
+            number_masses = [
+                scaled_powers[abs(number - level)]
+                for number in range(-self.largest, self.largest + 1)
+            ]
+            rows_by_coordinate.append(
+                [number_masses[0], *((1 - q) * p for p in number_masses[1:-1]), number_masses[-1]]
+            )
+        return [
+            math.prod(report_cells, start=Fraction(1))
+            for report_cells in itertools.product(*rows_by_coordinate)
+        ]
 
-    def _output_count(self) -> int:
+    def _count_outputs(self) -> int:
         return int((2 * self.largest + 1) ** self.size)
 
-    def _draw(self, levels: Integers, random: Random) -> Integers:
-        if levels.size and int(np.count_nonzero(levels, axis=1).max()) > self._active:
+    def _draw_reports(self, levels: Integers, random: Random) -> Integers:
+        if levels.size and int(np.count_nonzero(levels, axis=1).max()) > self._active_count:
             raise SchemaError(f"more than {self.active} numbers of a respondent are not zero")
-        noise = random.discrete_laplace(self.scale, levels.size).reshape(levels.shape)
-        reports: Integers = np.clip(levels + noise, -self.largest, self.largest)
+        noise_steps = random.discrete_laplace(self.noise_scale, levels.size).reshape(levels.shape)
+        reports: Integers = np.clip(levels + noise_steps, -self.largest, self.largest)
         return reports
 
-    def _fault(self, reports: Integers) -> tuple[Flags, str]:
-        wrong = (reports < -self.largest) | (reports > self.largest)
-        return wrong, f"numbers are -{self.largest} to {self.largest}"
+    def _find_faults(self, reports: Integers) -> tuple[Flags, str]:
+        faulty_cells = (reports < -self.largest) | (reports > self.largest)
+        return faulty_cells, f"numbers are -{self.largest} to {self.largest}"
 
-    def _totals(self, reports: Integers) -> Integers:
-        totals: Integers = reports.sum(axis=0, dtype=np.int64)[None]
-        return totals
+    def _sum_reports(self, reports: Integers) -> Integers:
+        step_totals: Integers = reports.sum(axis=0, dtype=np.int64)[None]
+        return step_totals
 
-    def _largest(self) -> tuple[int, ...]:
+    def _get_unit_limits(self) -> tuple[int, ...]:
         return (self.largest,)
 
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how near it is to the truth."""
-        sent = "your number" if self.size == 1 else f"each of {self.size} numbers"
+        sent_text = "your number" if self.size == 1 else f"each of {self.size} numbers"
         return (
-            f"What is sent is {sent}, on a scale from -1 to 1, with random noise of "
+            f"What is sent is {sent_text}, on a scale from -1 to 1, with random noise of "
             f"a standard deviation of {math.sqrt(self.variance()):.3g} added."
         )
 
-    def _details(self) -> dict[str, Any]:
-        scaled = self.scale * 2**32
+    def _get_own_parameters(self) -> dict[str, Any]:
+        scale_numerator = self.noise_scale * 2**32
         return {
-            "active": self._active,
-            "scale_2_32": str(scaled),
+            "active": self._active_count,
+            "scale_2_32": str(scale_numerator),
             "largest": str(self.largest),
         }
 
 
 MEAN_ORACLES: dict[str, type[MeanOracle]] = {
-    oracle.name: oracle
-    for oracle in (
+    oracle_class.name: oracle_class
+    for oracle_class in (
         LaplaceMean, Duchi, DuchiMany, OneBit, Piecewise, PiecewiseMany, Hybrid, HybridMany,
     )
 }  # fmt: skip

@@ -29,48 +29,50 @@ class ScalarOracle(MeanOracle):
     resolution: int = field(default=1024, kw_only=True)
 
     @abc.abstractmethod
-    def draw(self, levels: Integers, random: Random) -> Integers:
+    def draw_numbers(self, levels: Integers, random: Random) -> Integers:
         """Turn grid integers, in any shape, into report integers."""
 
     @abc.abstractmethod
-    def possible(self, numbers: Integers) -> Flags:
+    def is_possible(self, numbers: Integers) -> Flags:
         """Say which integers this oracle may report."""
 
     @abc.abstractmethod
-    def numbers(self) -> list[int]:
+    def list_numbers(self) -> list[int]:
         """Return every integer this oracle may report."""
 
     @abc.abstractmethod
-    def row(self, level: int) -> list[Fraction]:
-        """Return the probabilities of ``numbers`` for one grid integer."""
+    def compute_row(self, level: int) -> list[Fraction]:
+        """Return the probabilities of ``list_numbers`` for one grid integer."""
 
     @abc.abstractmethod
-    def signed(self, numbers: Integers) -> Integers:
+    def compute_contributions(self, numbers: Integers) -> Integers:
         """Return what each report integer adds to the total of each unit: (units, ...)."""
 
     @property
     def width(self) -> int:
         return 1
 
-    def _outputs(self) -> Integers:
-        return np.array(self.numbers(), np.int64)[:, None]
+    def _list_outputs(self) -> Integers:
+        return np.array(self.list_numbers(), np.int64)[:, None]
 
-    def _draw(self, levels: Integers, random: Random) -> Integers:
-        return self.draw(levels, random)
+    def _draw_reports(self, levels: Integers, random: Random) -> Integers:
+        return self.draw_numbers(levels, random)
 
-    def _fault(self, reports: Integers) -> tuple[Flags, str]:
-        return ~self.possible(reports), self.rule()
+    def _find_faults(self, reports: Integers) -> tuple[Flags, str]:
+        return ~self.is_possible(reports), self.format_rule()
 
     @abc.abstractmethod
-    def rule(self) -> str:
+    def format_rule(self) -> str:
         """Say in words which integers are possible."""
 
-    def _totals(self, reports: Integers) -> Integers:
-        totals: Integers = self.signed(reports[:, 0]).sum(axis=1, dtype=np.int64)[:, None]
-        return totals
+    def _sum_reports(self, reports: Integers) -> Integers:
+        unit_totals: Integers = self.compute_contributions(reports[:, 0]).sum(
+            axis=1, dtype=np.int64
+        )[:, None]
+        return unit_totals
 
-    def _row(self, levels: Sequence[int]) -> list[Fraction]:
-        return self.row(levels[0])
+    def _compute_row(self, levels: Sequence[int]) -> list[Fraction]:
+        return self.compute_row(levels[0])
 
-    def _output_count(self) -> int:
-        return len(self.numbers())
+    def _count_outputs(self) -> int:
+        return len(self.list_numbers())

@@ -6,7 +6,8 @@ gives the frequencies back without bias (docs/maths.md; Wang et al. 2017).
 
 Every probability is an integer over 2^64, rounded so that the worst likelihood ratio stays at or
 below exp(epsilon). ``p_exact`` and ``q_exact`` are what the rounded coins really do: so
-``estimate`` is unbiased for the channel as implemented, and ``epsilon_exact`` is its true loss.
+``estimate`` is unbiased for the channel as implemented, and ``compute_exact_epsilon()`` is its true
+loss.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.arrays import Booleans, Floats, Integers
 from discreet.errors import PrivacyError, SchemaError
-from discreet.losses import log
+from discreet.losses import log_to_nearest
 from discreet.randomness import Random
 from discreet.shuffling import Blanket
 
@@ -33,11 +34,11 @@ __all__ = ["FrequencyOracle"]
 Flags: TypeAlias = Booleans
 Reports: TypeAlias = NDArray[Any]
 
-ONE = 1 << 64  # probabilities are integers over 2^64
-SMALLEST_EPSILON = 1e-9  # below it p - q would drown in the rounding to 2^-64
-LARGEST_EPSILON = 64.0  # beyond it integers over 2^64 cannot express a larger ratio
-LARGEST_SIZE = 1 << 22  # products of two numbers of a report stay below 2^53, for JavaScript
-LARGEST_CHANNEL = 1 << 16  # outputs that are still enumerated
+PROBABILITY_UNIT = 1 << 64  # probabilities are integers over 2^64
+MIN_EPSILON = 1e-9  # below it p - q would drown in the rounding to 2^-64
+MAX_EPSILON = 64.0  # beyond it integers over 2^64 cannot express a larger ratio
+MAX_SIZE = 1 << 22  # products of two numbers of a report stay below 2^53, for JavaScript
+MAX_CHANNEL_OUTPUTS = 1 << 16  # outputs that are still enumerated
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ class FrequencyOracle(abc.ABC):
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float | np.number):
             raise PrivacyError(f"epsilon is {self.epsilon!r}; give a number above 0")
         object.__setattr__(self, "epsilon", float(self.epsilon))
-        if not self.epsilon >= SMALLEST_EPSILON:
+        if not self.epsilon >= MIN_EPSILON:
             raise PrivacyError(
-                f"epsilon is {self.epsilon!r}; it must be at least {SMALLEST_EPSILON:g}, "
+                f"epsilon is {self.epsilon!r}; it must be at least {MIN_EPSILON:g}, "
                 "below which a report says nothing"
             )
         if math.isinf(self.epsilon) and self.name != "de":
@@ -79,16 +80,16 @@ class FrequencyOracle(abc.ABC):
         if isinstance(self.size, bool) or not isinstance(self.size, int | np.integer):
             raise SchemaError(f"size is {self.size!r}; give the number of values, an integer")
         object.__setattr__(self, "size", int(self.size))
-        if not 2 <= self.size <= LARGEST_SIZE:
+        if not 2 <= self.size <= MAX_SIZE:
             raise SchemaError(
-                f"size is {self.size}; it must be in 2 .. {LARGEST_SIZE}: one value alone needs "
+                f"size is {self.size}; it must be in 2 .. {MAX_SIZE}: one value alone needs "
                 "no report, and more than 2^22 leave exact JavaScript numbers"
             )
 
     @property
-    def _budget(self) -> Fraction:
+    def _spendable_epsilon(self) -> Fraction:
         """Epsilon as an exact fraction, at most 64: the limit of integers over 2^64."""
-        return Fraction(min(self.epsilon, LARGEST_EPSILON))
+        return Fraction(min(self.epsilon, MAX_EPSILON))
 
     @property
     def p(self) -> float:
@@ -116,7 +117,7 @@ class FrequencyOracle(abc.ABC):
         """Integers in a serialised report."""
 
     @property
-    def furthest(self) -> int:
+    def max_magnitude(self) -> int:
         """The largest integer of a serialised report, in either direction."""
         return self.size - 1
 
@@ -137,11 +138,11 @@ class FrequencyOracle(abc.ABC):
         """Return what leaves the device: (reports, ``width``) small integers."""
 
     @abc.abstractmethod
-    def _decoded(self, matrix: Integers) -> Reports:
+    def _decode_valid(self, matrix: Integers) -> Reports:
         """Return the compact form of serialised reports that have no faults."""
 
     @abc.abstractmethod
-    def _faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
+    def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
         """Yield rules of the serialised form, each with the rows that break it."""
 
     @abc.abstractmethod
@@ -157,11 +158,11 @@ class FrequencyOracle(abc.ABC):
         """Return P(serialised report | value), exactly."""
 
     @abc.abstractmethod
-    def _worst_ratio(self) -> Fraction:
+    def _compute_worst_ratio(self) -> Fraction:
         """Return the largest ratio of two likelihoods of one report; only for finite epsilon."""
 
     @abc.abstractmethod
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how often it holds the truth, for the person who sends it."""
 
     @property
@@ -174,7 +175,7 @@ class FrequencyOracle(abc.ABC):
         return float((1 - self.q_exact) / (self.p_exact - self.q_exact))
 
     @abc.abstractmethod
-    def parameters(self) -> dict[str, Any]:
+    def get_parameters(self) -> dict[str, Any]:
         """Return all a respondent needs to randomize, without ever calling exp.
 
         Integers over 2^64 are decimal strings, because JSON numbers are doubles in JavaScript.
@@ -182,21 +183,21 @@ class FrequencyOracle(abc.ABC):
 
     def decode(self, matrix: ArrayLike) -> Reports:
         """Return the compact form of serialised reports, or refuse them with a reason."""
-        numbers = self._matrix(matrix)
-        for rule, broken in self._faults(numbers):
-            if broken.any():
-                row = int(np.argmax(broken))
-                shown = str(numbers[row, :8].tolist())
-                raise SchemaError(f"{self.name} report {row}: {rule}; it reads {shown}")
-        return self._decoded(numbers)
+        report_rows = self._require_matrix(matrix)
+        for rule, faulty_rows in self._find_faults(report_rows):
+            if faulty_rows.any():
+                row = int(np.argmax(faulty_rows))
+                shown_row = str(report_rows[row, :8].tolist())
+                raise SchemaError(f"{self.name} report {row}: {rule}; it reads {shown_row}")
+        return self._decode_valid(report_rows)
 
-    def faulty(self, matrix: ArrayLike) -> Flags:
+    def find_faulty(self, matrix: ArrayLike) -> Flags:
         """Return which serialised reports ``decode`` would refuse, to count them and go on."""
-        numbers = self._matrix(matrix)
-        refused = np.zeros(len(numbers), np.bool_)
-        for _, broken in self._faults(numbers):
-            refused |= broken
-        return refused
+        report_rows = self._require_matrix(matrix)
+        refused_rows = np.zeros(len(report_rows), np.bool_)
+        for _, faulty_rows in self._find_faults(report_rows):
+            refused_rows |= faulty_rows
+        return refused_rows
 
     def estimate(self, tally: ArrayLike, respondents: int) -> Floats:
         """Return unbiased estimates of how many respondents hold each value.
@@ -208,9 +209,9 @@ class FrequencyOracle(abc.ABC):
         respondents : int
             How many reports were tallied.
         """
-        support = np.asarray(tally, np.float64)
-        gain = float(self.p_exact - self.q_exact)
-        return (support - respondents * self.q) / gain  # Wang et al. 2017, eq. 2
+        support_counts = np.asarray(tally, np.float64)
+        p_minus_q = float(self.p_exact - self.q_exact)
+        return (support_counts - respondents * self.q) / p_minus_q  # Wang et al. 2017, eq. 2
 
     def variance(self, frequency: float = 0.0) -> float:
         """Return what one respondent adds to the variance of an estimated count.
@@ -218,22 +219,22 @@ class FrequencyOracle(abc.ABC):
         The estimated count of a value that a share ``frequency`` of m respondents holds has
         variance m * variance(frequency); the estimated share has variance(frequency) / m.
         """
-        return float(self._variance(Fraction(frequency)))
+        return float(self._compute_variance(Fraction(frequency)))
 
-    def _variance(self, frequency: Fraction) -> Fraction:
+    def _compute_variance(self, frequency: Fraction) -> Fraction:
         # q(1-q)/(p-q)^2 + f (1-p-q)/(p-q) where support is a bit: Wang et al. 2017, eq. 4
-        own, other, _, _ = self._covariances()
-        gain = self.p_exact - self.q_exact
-        return (frequency * own + (1 - frequency) * other) / gain**2
+        own_variance, other_variance, _, _ = self._compute_covariances()
+        p_minus_q = self.p_exact - self.q_exact
+        return (frequency * own_variance + (1 - frequency) * other_variance) / p_minus_q**2
 
     @abc.abstractmethod
-    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    def _compute_covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """Return the covariances of a report's support of two values, given the true value v.
 
         Of v with itself, of another value with itself, of v with another, and of two others.
         """
 
-    def sum_variances(self, groups: ArrayLike, frequencies: ArrayLike) -> Floats:
+    def compute_sum_variances(self, groups: ArrayLike, frequencies: ArrayLike) -> Floats:
         """Return what one respondent adds to the variance of sums of estimated counts.
 
         Parameters
@@ -253,17 +254,27 @@ class FrequencyOracle(abc.ABC):
         --------
         >>> from discreet.mechanisms.frequency import OUE
         >>> oracle = OUE(epsilon=1.0, size=4)
-        >>> oracle.sum_variances([0, 0, 1, 1], [0.25] * 4).round(2).tolist()
+        >>> oracle.compute_sum_variances([0, 0, 1, 1], [0.25] * 4).round(2).tolist()
         [7.87, 7.87]
         """
-        label = np.asarray(groups, np.int64)
-        many = np.bincount(label)
-        share = np.bincount(label, np.asarray(frequencies, np.float64)).clip(0.0, 1.0)
-        gain = float(self.p_exact - self.q_exact) ** 2
-        own, other, beside, between = (float(one) / gain for one in self._covariances())
-        without = many * other + many * (many - 1) * between
-        among = own + (many - 1) * (other + 2 * beside) + (many - 1) * (many - 2) * between
-        return np.asarray(share * among + (1 - share) * without)  # docs/maths.md
+        group_labels = np.asarray(groups, np.int64)
+        group_sizes = np.bincount(group_labels)
+        group_shares = np.bincount(group_labels, np.asarray(frequencies, np.float64)).clip(0.0, 1.0)
+        squared_p_minus_q = float(self.p_exact - self.q_exact) ** 2
+        own_variance, other_variance, own_other_covariance, two_others_covariance = (
+            float(covariance) / squared_p_minus_q for covariance in self._compute_covariances()
+        )
+        variance_outside = (
+            group_sizes * other_variance + group_sizes * (group_sizes - 1) * two_others_covariance
+        )
+        variance_inside = (
+            own_variance
+            + (group_sizes - 1) * (other_variance + 2 * own_other_covariance)
+            + (group_sizes - 1) * (group_sizes - 2) * two_others_covariance
+        )
+        return np.asarray(
+            group_shares * variance_inside + (1 - group_shares) * variance_outside
+        )  # docs/maths.md
 
     def blanket(self) -> Blanket:
         """Return the part of a report's law that all values share, to hide in where shuffled.
@@ -273,14 +284,19 @@ class FrequencyOracle(abc.ABC):
         P(supports both v and u | v), the ratio is (p - b) / (q - b).
         """
         p, q = self.p_exact, self.q_exact
-        both = self._covariances()[2] + p * q
-        ratio = (p - both) / (q - both)
-        masses = (ratio, q - both, both / ratio, 1 - p - q + both)
-        return Blanket(*(float(one) for one in masses))
+        both_supported = self._compute_covariances()[2] + p * q
+        ratio = (p - both_supported) / (q - both_supported)
+        blanket_masses = (
+            ratio,
+            q - both_supported,
+            both_supported / ratio,
+            1 - p - q + both_supported,
+        )
+        return Blanket(*(float(mass) for mass in blanket_masses))
 
-    def epsilon_exact(self) -> float:
+    def compute_exact_epsilon(self) -> float:
         """Return the true loss of the implemented channel: at most ``epsilon``, by rounding."""
-        return math.inf if math.isinf(self.epsilon) else log(self._worst_ratio())
+        return math.inf if math.isinf(self.epsilon) else log_to_nearest(self._compute_worst_ratio())
 
     def channel(self) -> list[list[Fraction]]:
         """Return P(serialised report | value): one row per value, one column per output.
@@ -288,94 +304,103 @@ class FrequencyOracle(abc.ABC):
         Raises
         ------
         PrivacyError
-            When there are more than 2^16 outputs; ``epsilon_exact`` needs no enumeration.
+            When there are more than 2^16 outputs; ``compute_exact_epsilon`` needs no enumeration.
         """
-        outputs = list(itertools.islice(self.outputs(), LARGEST_CHANNEL + 1))
-        if len(outputs) > LARGEST_CHANNEL:
+        all_reports = list(itertools.islice(self.outputs(), MAX_CHANNEL_OUTPUTS + 1))
+        if len(all_reports) > MAX_CHANNEL_OUTPUTS:
             raise PrivacyError(
-                f"the channel of {self.name} at size {self.size} has more than {LARGEST_CHANNEL} "
-                "outputs, too many to write out; ask for epsilon_exact() or likelihood()"
+                f"the channel of {self.name} at size {self.size} has more than "
+                f"{MAX_CHANNEL_OUTPUTS} outputs, too many to write out; ask for "
+                "compute_exact_epsilon() or likelihood()"
             )
-        return [[self.likelihood(v, report) for report in outputs] for v in range(self.size)]
+        return [
+            [self.likelihood(value, report) for report in all_reports] for value in range(self.size)
+        ]
 
-    def _values(self, values: ArrayLike) -> Integers:
+    def _require_values(self, values: ArrayLike) -> Integers:
         """Return private values as integers, or refuse them without repeating them."""
-        array = np.asarray(values)
-        if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+        value_array = np.asarray(values)
+        if value_array.ndim != 1 or (
+            value_array.size and not np.issubdtype(value_array.dtype, np.integer)
+        ):
             raise SchemaError(
-                f"{self.name} perturbs a flat array of integers, not {array.ndim} dimensions of "
-                f"{array.dtype}"
+                f"{self.name} perturbs a flat array of integers, not {value_array.ndim} "
+                f"dimensions of {value_array.dtype}"
             )
-        if array.size and not (array.min() >= 0 and array.max() < self.size):
+        if value_array.size and not (value_array.min() >= 0 and value_array.max() < self.size):
             raise SchemaError(f"a value is outside 0 .. {self.size - 1}, the public domain")
-        return array.astype(np.int64, copy=False)
+        return value_array.astype(np.int64, copy=False)
 
-    def _matrix(self, matrix: ArrayLike) -> Integers:
-        array = np.asarray(matrix)
-        if array.ndim != 2 or array.shape[1] != self.width:
+    def _require_matrix(self, matrix: ArrayLike) -> Integers:
+        report_array = np.asarray(matrix)
+        if report_array.ndim != 2 or report_array.shape[1] != self.width:
             raise SchemaError(
                 f"a {self.name} report over {self.size} values has {self.width} integers; "
-                f"this array has the shape {array.shape}"
+                f"this array has the shape {report_array.shape}"
             )
-        if not np.issubdtype(array.dtype, np.integer):
-            raise SchemaError(f"a {self.name} report is made of integers, not of {array.dtype}")
-        return array.astype(np.int64, copy=False)
+        if not np.issubdtype(report_array.dtype, np.integer):
+            raise SchemaError(
+                f"a {self.name} report is made of integers, not of {report_array.dtype}"
+            )
+        return report_array.astype(np.int64, copy=False)
 
 
-def percent(probability: float | Fraction) -> str:
+def format_percent(probability: float | Fraction) -> str:
     """Return a probability as people read it: two digits of whichever side is rarer."""
-    part = 100 * float(probability)
-    if part <= 0 or part >= 100:
-        return f"{part:.0f} %"
-    rarer = min(part, 100 - part)
-    digits = max(1, 1 - math.floor(math.log10(rarer)))
-    return f"{part:.{digits}f} %"
+    percentage = 100 * float(probability)
+    if percentage <= 0 or percentage >= 100:
+        return f"{percentage:.0f} %"
+    rarer_side = min(percentage, 100 - percentage)
+    digit_count = max(1, 1 - math.floor(math.log10(rarer_side)))
+    return f"{percentage:.{digit_count}f} %"
 
 
-def outside(numbers: Integers, lowest: int, highest: int) -> Flags:
+def find_outside(numbers: Integers, lowest: int, highest: int) -> Flags:
     """Return which rows hold a number outside lowest .. highest."""
-    flags: Flags = np.any((numbers < lowest) | (numbers > highest), axis=1)
-    return flags
+    outside_rows: Flags = np.any((numbers < lowest) | (numbers > highest), axis=1)
+    return outside_rows
 
 
-def histogram(numbers: Reports, size: int) -> Integers:
+def count_values(numbers: Reports, size: int) -> Integers:
     """Count the numbers 0 .. size - 1."""
-    flat = numbers.reshape(-1)
-    if flat.size and not (flat.min() >= 0 and flat.max() < size):
+    flat_numbers = numbers.reshape(-1)
+    if flat_numbers.size and not (flat_numbers.min() >= 0 and flat_numbers.max() < size):
         raise SchemaError(f"a report lies outside 0 .. {size - 1}; decode() refuses such reports")
-    return np.bincount(flat, minlength=size).astype(np.int64, copy=False)
+    return np.bincount(flat_numbers, minlength=size).astype(np.int64, copy=False)
 
 
-def batches(rows: int, columns: int) -> Iterator[slice]:
+def split_into_batches(rows: int, columns: int) -> Iterator[slice]:
     """Cut rows so that a batch of rows x columns small numbers stays in the cache."""
-    step = max(1, (1 << 18) // columns)
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))
+    batch_rows = max(1, (1 << 18) // columns)
+    for first_row in range(0, rows, batch_rows):
+        yield slice(first_row, min(first_row + batch_rows, rows))
 
 
-def share(threshold: int) -> Fraction:
+def to_probability(threshold: int) -> Fraction:
     """Return the probability that an integer over 2^64 stands for."""
-    return Fraction(threshold, ONE)
+    return Fraction(threshold, PROBABILITY_UNIT)
 
 
-def spread(p: Fraction, q: Fraction, size: int) -> Fraction:
+def compute_uniform_variance(p: Fraction, q: Fraction, size: int) -> Fraction:
     """Return the variance of a report's estimate of a value drawn with probability 1/size.
 
     pi (1 - pi) / (p - q)^2, pi = q + (p - q)/size: docs/maths.md. It is the variance
     at that frequency plus that of drawing the value.
     """
-    supported = q + (p - q) / size
-    return supported * (1 - supported) / (p - q) ** 2
+    support_probability = q + (p - q) / size
+    return support_probability * (1 - support_probability) / (p - q) ** 2
 
 
-def or_another(values: Integers, size: int, threshold: int, random: Random) -> Integers:
+def keep_or_replace(values: Integers, size: int, threshold: int, random: Random) -> Integers:
     """Return each value with probability threshold / 2^64, else a uniform other one."""
     reports = np.empty_like(values)
-    for part in batches(values.size, 8):
-        count = part.stop - part.start
-        offset = random.integers(size - 1, count) + 1  # never zero: that would be the truth again
-        offset *= ~random.bernoulli_words(threshold, count)
-        offset += values[part]
-        offset -= size * (offset >= size)
-        reports[part] = offset
+    for batch in split_into_batches(values.size, 8):
+        batch_size = batch.stop - batch.start
+        offsets = (
+            random.integers(size - 1, batch_size) + 1
+        )  # never zero: that would be the truth again
+        offsets *= ~random.bernoulli_words(threshold, batch_size)
+        offsets += values[batch]
+        offsets -= size * (offsets >= size)
+        reports[batch] = offsets
     return reports

@@ -8,9 +8,9 @@ sections 3.2 and 6.1; docs/maths.md.
 
     >>> from fractions import Fraction
     >>> channel = Unrelated((2,), "0.5")
-    >>> channel.likelihood([1], [1]), round(channel.epsilon_exact(), 4)
+    >>> channel.likelihood([1], [1]), round(channel.compute_exact_epsilon(), 4)
     (Fraction(3, 4), 1.0986)
-    >>> Related((2, 2), "0.7").epsilon_exact()  # the report or its complement is the truth
+    >>> Related((2, 2), "0.7").compute_exact_epsilon()  # the report or its complement is the truth
     inf
 
 Theta is an integer over 2^64, rounded towards privacy; laws are whole-number weights. So the
@@ -34,12 +34,23 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import EstimationError, PrivacyError, SchemaError
-from discreet.losses import exp_below, log_above
-from discreet.mechanisms.laws import Law, Theta, expectation, joint_law, rational
-from discreet.mechanisms.oracle import LARGEST_CHANNEL, ONE, percent, share
+from discreet.losses import exp_rounded_down, log_rounded_up
+from discreet.mechanisms.laws import (
+    AnswerLaw,
+    Theta,
+    average_over_axes,
+    compute_joint_law,
+    parse_rational,
+)
+from discreet.mechanisms.oracle import (
+    MAX_CHANNEL_OUTPUTS,
+    PROBABILITY_UNIT,
+    format_percent,
+    to_probability,
+)
 from discreet.randomness import Random
 
-__all__ = ["MODELS", "Related", "Response", "Unrelated"]
+__all__ = ["RESPONSE_MODELS", "Related", "Response", "Unrelated"]
 
 
 @dataclass(frozen=True)
@@ -60,26 +71,28 @@ class Response(abc.ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
-        object.__setattr__(self, "theta", rational("theta", self.theta))
+        object.__setattr__(self, "theta", parse_rational("theta", self.theta))
         if not self.sizes or min(self.sizes) < 1:
             raise SchemaError("a group needs at least one question, and each question an answer")
-        if not 0 <= self._wished <= 1:
-            raise PrivacyError(f"theta is {float(self._wished):g}; it is a probability, 0 to 1")
+        if not 0 <= self._requested_theta <= 1:
+            raise PrivacyError(
+                f"theta is {float(self._requested_theta):g}; it is a probability, 0 to 1"
+            )
 
     @property
-    def _wished(self) -> Fraction:
+    def _requested_theta(self) -> Fraction:
         assert isinstance(self.theta, Fraction)
         return self.theta
 
     @cached_property
     def threshold(self) -> int:
         """P(the truth is sent) over 2^64, rounded towards privacy."""
-        return math.floor(self._wished * ONE)
+        return math.floor(self._requested_theta * PROBABILITY_UNIT)
 
     @property
     def theta_exact(self) -> Fraction:
         """P(the truth is sent) in the implemented channel."""
-        return share(self.threshold)
+        return to_probability(self.threshold)
 
     @property
     def width(self) -> int:
@@ -105,15 +118,15 @@ class Response(abc.ABC):
         """Return P(report | truth), exactly."""
 
     @abc.abstractmethod
-    def worst_ratio(self) -> Fraction | None:
+    def compute_worst_ratio(self) -> Fraction | None:
         """Return the largest likelihood ratio of one report; None where it is infinite."""
 
     @abc.abstractmethod
-    def mixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
-        """Return E[function(report) | truth]; see ``unmixed``."""
+    def apply_channel(self, function: Floats, axes: Mapping[int, int]) -> Floats:
+        """Return E[function(report) | truth]; see ``invert_channel``."""
 
     @abc.abstractmethod
-    def unmixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
+    def invert_channel(self, function: Floats, axes: Mapping[int, int]) -> Floats:
         """Return h with E[h(report) | truth] = function(truth): the channel inverted.
 
         Parameters
@@ -129,29 +142,29 @@ class Response(abc.ABC):
         """Raise where nothing could be estimated from the reports."""
 
     @abc.abstractmethod
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how often it holds the truth, for the person who sends it."""
 
     @abc.abstractmethod
-    def parameters(self) -> dict[str, Any]:
+    def get_parameters(self) -> dict[str, Any]:
         """Return all that a device needs; integers over 2^64 as decimal strings."""
 
-    def epsilon_exact(self) -> float:
+    def compute_exact_epsilon(self) -> float:
         """Return the true local-DP loss of a report; infinite where some report rules a truth out.
 
         It is the least float that is not below it. Small channels are enumerated, every report
         against every two truths; of large ones the extremes of each column are known.
         """
-        return self._epsilon
+        return self._exact_epsilon
 
     @cached_property
-    def _epsilon(self) -> float:
+    def _exact_epsilon(self) -> float:
         if math.prod(self.sizes) <= 64:
-            from discreet.losses import epsilon_of_channel
+            from discreet.losses import compute_channel_epsilon
 
-            return epsilon_of_channel(self.channel())
-        worst = self.worst_ratio()
-        return math.inf if worst is None else log_above(worst)
+            return compute_channel_epsilon(self.channel())
+        worst_ratio = self.compute_worst_ratio()
+        return math.inf if worst_ratio is None else log_rounded_up(worst_ratio)
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Yield every group of answers that can be sent."""
@@ -159,21 +172,30 @@ class Response(abc.ABC):
 
     def channel(self) -> list[list[Fraction]]:
         """Return P(report | truth): truths by reports, both in the order of ``outputs``."""
-        if math.prod(self.sizes) ** 2 > LARGEST_CHANNEL:
+        if math.prod(self.sizes) ** 2 > MAX_CHANNEL_OUTPUTS:
             raise PrivacyError(
                 f"a group of {math.prod(self.sizes)} combinations is too large to write its "
-                "channel out; ask for epsilon_exact() or likelihood()"
+                "channel out; ask for compute_exact_epsilon() or likelihood()"
             )
-        every = list(self.outputs())
-        return [[self.likelihood(truth, report) for report in every] for truth in every]
+        answer_groups = list(self.outputs())
+        return [
+            [self.likelihood(truth, report) for report in answer_groups] for truth in answer_groups
+        ]
 
-    def _matrix(self, answers: ArrayLike) -> Integers:
-        array = np.asarray(answers)
-        if array.ndim != 2 or array.shape[1] != self.width or array.dtype.kind not in "iu":
+    def _require_answers(self, answers: ArrayLike) -> Integers:
+        answer_array = np.asarray(answers)
+        if (
+            answer_array.ndim != 2
+            or answer_array.shape[1] != self.width
+            or answer_array.dtype.kind not in "iu"
+        ):
             raise SchemaError(f"give {self.width} whole numbers per person, one for each answer")
-        if array.size and not ((array >= 0) & (array < np.array(self.sizes))).all():
+        if (
+            answer_array.size
+            and not ((answer_array >= 0) & (answer_array < np.array(self.sizes))).all()
+        ):
             raise SchemaError("an answer is not one of the public ones")
-        return array.astype(np.int64, copy=False)
+        return answer_array.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -184,64 +206,70 @@ class Unrelated(Response):
     ----------
     sizes, theta
         As in ``Response``.
-    laws : tuple of Law
+    laws : tuple of AnswerLaw
         Independent laws that together cover every place once; uniform ones if not given.
     """
 
-    laws: tuple[Law, ...] = ()
+    laws: tuple[AnswerLaw, ...] = ()
     name: ClassVar[str] = "unrelated"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.laws:
-            even = tuple(Law((k,), (1,) * size) for k, size in enumerate(self.sizes))
-            object.__setattr__(self, "laws", even)
-        covered = sorted(place for law in self.laws for place in law.places)
-        if covered != list(range(self.width)):
+            uniform_laws = tuple(AnswerLaw((k,), (1,) * size) for k, size in enumerate(self.sizes))
+            object.__setattr__(self, "laws", uniform_laws)
+        covered_places = sorted(place for law in self.laws for place in law.places)
+        if covered_places != list(range(self.width)):
             raise SchemaError("the laws of a group must cover each of its answers exactly once")
         for law in self.laws:
             if len(law.weights) != math.prod(self.sizes[place] for place in law.places):
                 raise SchemaError("a law needs one weight for each combination of its answers")
 
     @classmethod
-    def of_ratio(cls, ratio: Fraction, sizes: Sequence[int], laws: Sequence[Law] = ()) -> Unrelated:
+    def from_ratio(
+        cls, ratio: Fraction, sizes: Sequence[int], laws: Sequence[AnswerLaw] = ()
+    ) -> Unrelated:
         """The largest theta whose reports change the odds of anything by at most ``ratio``.
 
         (theta + (1-theta) w) / ((1-theta) w) = ratio, w the least personal probability.
         """
-        plain = cls(tuple(sizes), Fraction(0), tuple(laws))
-        w = plain.least
+        without_truth = cls(tuple(sizes), Fraction(0), tuple(laws))
+        w = without_truth.min_personal_probability
         if w == 0:
             raise PrivacyError(
                 "a personal answer has probability zero, so sending it proves it true at every "
                 "theta; give every personal answer some weight"
             )
-        gain = (ratio - 1) * w
-        return cls(plain.sizes, gain / (1 + gain), plain.laws)
+        odds_gain = (ratio - 1) * w
+        return cls(without_truth.sizes, odds_gain / (1 + odds_gain), without_truth.laws)
 
     @classmethod
-    def of_epsilon(
-        cls, epsilon: float, sizes: Sequence[int], laws: Sequence[Law] = ()
+    def from_epsilon(
+        cls, epsilon: float, sizes: Sequence[int], laws: Sequence[AnswerLaw] = ()
     ) -> Unrelated:
         """The largest theta that keeps epsilon-local differential privacy."""
-        return cls.of_ratio(_ratio_of(epsilon), sizes, laws)
+        return cls.from_ratio(_convert_to_ratio(epsilon), sizes, laws)
 
     @cached_property
-    def least(self) -> Fraction:
+    def min_personal_probability(self) -> Fraction:
         """The smallest probability w of a whole group of personal answers."""
-        return math.prod((law.least for law in self.laws), start=Fraction(1))
+        return math.prod((law.min_probability for law in self.laws), start=Fraction(1))
 
     @cached_property
-    def two_least(self) -> tuple[Fraction, Fraction]:
+    def two_min_probabilities(self) -> tuple[Fraction, Fraction]:
         """The smallest and the second smallest probability of a whole group of answers."""
-        found = [Fraction(1)]
+        smallest_products = [Fraction(1)]
         for law in self.laws:
-            two = heapq.nsmallest(2, (Fraction(weight, law.total) for weight in law.weights))
-            found = heapq.nsmallest(2, [a * b for a in found for b in two])
-        return found[0], found[-1]
+            smallest_probabilities = heapq.nsmallest(
+                2, (Fraction(weight, law.total) for weight in law.weights)
+            )
+            smallest_products = heapq.nsmallest(
+                2, [a * b for a in smallest_products for b in smallest_probabilities]
+            )
+        return smallest_products[0], smallest_products[-1]
 
     @property
-    def even(self) -> bool:
+    def is_uniform(self) -> bool:
         """Whether all personal answers are equally likely."""
         return all(len(set(law.weights)) == 1 for law in self.laws)
 
@@ -249,44 +277,58 @@ class Unrelated(Response):
         self, answers: ArrayLike, random: Random, personal: ArrayLike | None = None
     ) -> Integers:
         """Return the private answers with probability theta, else the personal ones."""
-        true = self._matrix(answers)
-        private = random.bernoulli_words(self.threshold, len(true))
-        other = self.draw(len(true), random) if personal is None else self._matrix(personal)
-        return np.where(private[:, None], true, other)
+        true_answers = self._require_answers(answers)
+        sends_truth = random.bernoulli_words(self.threshold, len(true_answers))
+        personal_answers = (
+            self.draw_personal(len(true_answers), random)
+            if personal is None
+            else self._require_answers(personal)
+        )
+        return np.where(sends_truth[:, None], true_answers, personal_answers)
 
-    def draw(self, people: int, random: Random) -> Integers:
+    def draw_personal(self, respondents: int, random: Random) -> Integers:
         """Return personal answers drawn from the public law, exactly."""
-        drawn = np.empty((people, self.width), np.int64)
+        personal_answers = np.empty((respondents, self.width), np.int64)
         for law in self.laws:
-            below = np.cumsum(np.array(law.weights, np.int64))
-            cell = np.searchsorted(below, random.integers(law.total, people), side="right")
-            shape = [self.sizes[place] for place in law.places]
-            for place, column in zip(law.places, np.unravel_index(cell, shape), strict=True):
-                drawn[:, place] = column
-        return drawn
+            cumulative_weights = np.cumsum(np.array(law.weights, np.int64))
+            cell_indices = np.searchsorted(
+                cumulative_weights, random.integers(law.total, respondents), side="right"
+            )
+            law_shape = [self.sizes[place] for place in law.places]
+            for place, place_answers in zip(
+                law.places, np.unravel_index(cell_indices, law_shape), strict=True
+            ):
+                personal_answers[:, place] = place_answers
+        return personal_answers
 
-    def law_of(self, answers: Sequence[int]) -> Fraction:
+    def compute_personal_probability(self, answers: Sequence[int]) -> Fraction:
         """Return P(these personal answers), exactly."""
-        chance = Fraction(1)
+        probability = Fraction(1)
         for law in self.laws:
-            cell = 0
+            cell_index = 0
             for place in law.places:
-                cell = cell * self.sizes[place] + int(answers[place])
-            chance *= Fraction(law.weights[cell], law.total)
-        return chance
+                cell_index = cell_index * self.sizes[place] + int(answers[place])
+            probability *= Fraction(law.weights[cell_index], law.total)
+        return probability
 
     def likelihood(self, truth: Sequence[int], report: Sequence[int]) -> Fraction:
         """Return theta [report = truth] + (1 - theta) P(personal answers = report)."""
-        kept = self.theta_exact if tuple(truth) == tuple(report) else Fraction(0)
-        return kept + (1 - self.theta_exact) * self.law_of(report)
+        truth_probability = self.theta_exact if tuple(truth) == tuple(report) else Fraction(0)
+        return truth_probability + (1 - self.theta_exact) * self.compute_personal_probability(
+            report
+        )
 
-    def worst_ratio(self) -> Fraction | None:
+    def compute_worst_ratio(self) -> Fraction | None:
         """Return (theta + (1-theta) w) / ((1-theta) w)."""
         theta = self.theta_exact
         if math.prod(self.sizes) == 1 or theta == 0:
             return Fraction(1)
-        personal = (1 - theta) * self.least
-        return None if personal == 0 else (theta + personal) / personal
+        personal_probability = (1 - theta) * self.min_personal_probability
+        return (
+            None
+            if personal_probability == 0
+            else (theta + personal_probability) / personal_probability
+        )
 
     def check_estimable(self) -> None:
         """Raise at theta = 0."""
@@ -296,34 +338,38 @@ class Unrelated(Response):
                 "choose a theta above 0"
             )
 
-    def mixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
+    def apply_channel(self, function: Floats, axes: Mapping[int, int]) -> Floats:
         """Return theta g + (1-theta) E_Y g."""
         theta = float(self.theta_exact)
-        return theta * function + (1 - theta) * self.averaged(function, axes)
+        return theta * function + (1 - theta) * self.average_over_personal(function, axes)
 
-    def unmixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
+    def invert_channel(self, function: Floats, axes: Mapping[int, int]) -> Floats:
         """Return (g - (1-theta) E_Y g) / theta: P*(A) = theta P(A) + (1-theta) P(Y) solved."""
         self.check_estimable()
         theta = float(self.theta_exact)
-        return (function - (1 - theta) * self.averaged(function, axes)) / theta
+        return (function - (1 - theta) * self.average_over_personal(function, axes)) / theta
 
-    def averaged(self, function: Floats, axes: Mapping[int, int]) -> Floats:
+    def average_over_personal(self, function: Floats, axes: Mapping[int, int]) -> Floats:
         """Return E_Y g, the group's axes kept with length one."""
-        law = joint_law(self.laws, self.sizes, list(axes))
-        return expectation(function, law, list(axes.values()))
+        personal_law = compute_joint_law(self.laws, self.sizes, list(axes))
+        return average_over_axes(function, personal_law, list(axes.values()))
 
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how often it holds the truth."""
-        truth = self.theta_exact
+        truth_probability = self.theta_exact
         return (
-            f"With a chance of {percent(truth)} your own {_answers(self.width)} sent, and with a "
-            f"chance of {percent(1 - truth)} what was drawn at random in a publicly known way."
+            f"With a chance of {format_percent(truth_probability)} your own "
+            f"{_format_answers(self.width)} sent, and with a "
+            f"chance of {format_percent(1 - truth_probability)} what was drawn at random in a "
+            "publicly known way."
         )
 
-    def parameters(self) -> dict[str, Any]:
+    def get_parameters(self) -> dict[str, Any]:
         """Return theta and the laws."""
-        laws = [{"places": list(law.places), "weights": list(law.weights)} for law in self.laws]
-        return {"theta": str(self.threshold), "laws": laws}
+        law_bodies = [
+            {"places": list(law.places), "weights": list(law.weights)} for law in self.laws
+        ]
+        return {"theta": str(self.threshold), "laws": law_bodies}
 
 
 @dataclass(frozen=True)
@@ -348,11 +394,11 @@ class Related(Response):
     @cached_property
     def threshold(self) -> int:
         """P(the truth is sent) over 2^64, rounded towards 1/2."""
-        half = math.ceil if self._wished < Fraction(1, 2) else math.floor
-        return half(self._wished * ONE)
+        round_towards_half = math.ceil if self._requested_theta < Fraction(1, 2) else math.floor
+        return round_towards_half(self._requested_theta * PROBABILITY_UNIT)
 
     @classmethod
-    def of_ratio(cls, ratio: Fraction, sizes: Sequence[int]) -> Related:
+    def from_ratio(cls, ratio: Fraction, sizes: Sequence[int]) -> Related:
         """The largest theta whose reports change the odds of anything by at most ``ratio``."""
         if len(tuple(sizes)) > 1:
             raise PrivacyError(
@@ -362,17 +408,17 @@ class Related(Response):
         return cls(tuple(sizes), ratio / (1 + ratio))
 
     @classmethod
-    def of_epsilon(cls, epsilon: float, sizes: Sequence[int]) -> Related:
+    def from_epsilon(cls, epsilon: float, sizes: Sequence[int]) -> Related:
         """The theta above 1/2 that keeps epsilon-local differential privacy."""
-        return cls.of_ratio(_ratio_of(epsilon), sizes)
+        return cls.from_ratio(_convert_to_ratio(epsilon), sizes)
 
     def perturb(
         self, answers: ArrayLike, random: Random, personal: ArrayLike | None = None
     ) -> Integers:
         """Return the answers with probability theta, else all of them reversed."""
-        true = self._matrix(answers)
-        kept = random.bernoulli_words(self.threshold, len(true))
-        return np.where(kept[:, None], true, 1 - true)
+        true_answers = self._require_answers(answers)
+        sends_truth = random.bernoulli_words(self.threshold, len(true_answers))
+        return np.where(sends_truth[:, None], true_answers, 1 - true_answers)
 
     def likelihood(self, truth: Sequence[int], report: Sequence[int]) -> Fraction:
         """Return theta for the truth, 1 - theta for its complement, 0 for all else."""
@@ -381,7 +427,7 @@ class Related(Response):
         reversed_truth = tuple(1 - int(answer) for answer in truth)
         return 1 - self.theta_exact if reversed_truth == tuple(report) else Fraction(0)
 
-    def worst_ratio(self) -> Fraction | None:
+    def compute_worst_ratio(self) -> Fraction | None:
         """Return theta / (1 - theta) or its inverse, for one question."""
         theta = self.theta_exact
         if self.width > 1 or theta in (0, 1):
@@ -390,48 +436,53 @@ class Related(Response):
 
     def check_estimable(self) -> None:
         """Raise at theta = 1/2."""
-        if 2 * self.threshold == ONE:
+        if 2 * self.threshold == PROBABILITY_UNIT:
             raise EstimationError(
                 "theta is 1/2: in the related-question model every report is then as likely as "
                 "its opposite and nothing can be estimated; choose another theta, or model: "
                 "unrelated, which has no such gap"
             )
 
-    def mixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
+    def apply_channel(self, function: Floats, axes: Mapping[int, int]) -> Floats:
         """Return theta g + (1-theta) g(complement)."""
         theta = float(self.theta_exact)
         return theta * function + (1 - theta) * np.flip(function, axis=tuple(axes.values()))
 
-    def unmixed(self, function: Floats, axes: Mapping[int, int]) -> Floats:
+    def invert_channel(self, function: Floats, axes: Mapping[int, int]) -> Floats:
         """Return (theta g - (1-theta) g(complement)) / (2 theta - 1)."""
         self.check_estimable()
         theta = float(self.theta_exact)
-        mirrored = np.flip(function, axis=tuple(axes.values()))
-        return (theta * function - (1 - theta) * mirrored) / float(2 * self.theta_exact - 1)
-
-    def in_words(self) -> str:
-        """Say what is sent, and how often it holds the truth."""
-        truth = self.theta_exact
-        return (
-            f"With a chance of {percent(truth)} your own {_answers(self.width)} sent, and with a "
-            f"chance of {percent(1 - truth)} the opposite."
+        mirrored_function = np.flip(function, axis=tuple(axes.values()))
+        return (theta * function - (1 - theta) * mirrored_function) / float(
+            2 * self.theta_exact - 1
         )
 
-    def parameters(self) -> dict[str, Any]:
+    def to_plain_words(self) -> str:
+        """Say what is sent, and how often it holds the truth."""
+        truth_probability = self.theta_exact
+        return (
+            f"With a chance of {format_percent(truth_probability)} your own "
+            f"{_format_answers(self.width)} sent, and with a "
+            f"chance of {format_percent(1 - truth_probability)} the opposite."
+        )
+
+    def get_parameters(self) -> dict[str, Any]:
         """Return theta."""
         return {"theta": str(self.threshold)}
 
 
-MODELS: dict[str, type[Response]] = {kind.name: kind for kind in (Unrelated, Related)}
+RESPONSE_MODELS: dict[str, type[Response]] = {
+    model_class.name: model_class for model_class in (Unrelated, Related)
+}
 
 
-def _answers(count: int) -> str:
+def _format_answers(count: int) -> str:
     return "answer is" if count == 1 else f"{count} answers are"
 
 
-def _ratio_of(epsilon: float) -> Fraction:
+def _convert_to_ratio(epsilon: float) -> Fraction:
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon > 0:
         raise PrivacyError(f"epsilon is {epsilon!r}; give a number above 0")
     if epsilon > 40:
         raise PrivacyError(f"epsilon is {epsilon!r}; above 40 protects nothing: write theta: 1")
-    return exp_below(Fraction(epsilon))
+    return exp_rounded_down(Fraction(epsilon))

@@ -19,17 +19,17 @@ import numpy as np
 
 from discreet.arrays import Integers
 from discreet.mechanisms.duchi import Duchi
-from discreet.mechanisms.mean_oracle import MeanOracle, within
+from discreet.mechanisms.mean_oracle import MeanOracle, require_in_range
 from discreet.mechanisms.mean_scalar import ScalarOracle
 from discreet.mechanisms.oracle import Flags
-from discreet.mechanisms.piecewise import Hybrid, Piecewise, Window, _window
+from discreet.mechanisms.piecewise import Hybrid, Piecewise, Window, _require_window
 from discreet.randomness import Random
 
 __all__ = ["HybridMany", "OneBit", "PiecewiseMany"]
 
 
 @dataclass(frozen=True)
-class _Sampled(MeanOracle):
+class _SampledOracle(MeanOracle):
     """A scalar oracle on k coordinates drawn without replacement."""
 
     epsilon: float
@@ -37,100 +37,120 @@ class _Sampled(MeanOracle):
     resolution: int = field(default=1024, kw_only=True)
 
     @property
-    def sampled(self) -> int:
+    def sampled_count(self) -> int:
         """k, the number of coordinates in a report (Wang et al. 2019, algorithm 4)."""
         return max(1, min(self.size, math.floor(Fraction(self.epsilon) / Fraction("2.5"))))
 
     @property
     @abc.abstractmethod
-    def each(self) -> ScalarOracle:
+    def scalar_oracle(self) -> ScalarOracle:
         """The oracle that perturbs one sampled coordinate, with its share of epsilon."""
 
     @property
-    def _share(self) -> float:
+    def _coordinate_epsilon(self) -> float:
         """The largest float whose k-fold does not exceed epsilon."""
-        part = self.epsilon / self.sampled
-        return part if Fraction(part) * self.sampled <= self.epsilon else math.nextafter(part, 0)
+        equal_share = self.epsilon / self.sampled_count
+        return (
+            equal_share
+            if Fraction(equal_share) * self.sampled_count <= self.epsilon
+            else math.nextafter(equal_share, 0)
+        )
 
     @property
     def width(self) -> int:
-        return 2 * self.sampled
+        return 2 * self.sampled_count
 
     @cached_property
     def units(self) -> tuple[Fraction, ...]:
-        return tuple(unit * Fraction(self.size, self.sampled) for unit in self.each.units)
+        return tuple(
+            unit * Fraction(self.size, self.sampled_count) for unit in self.scalar_oracle.units
+        )
 
     def variance(self, t: float = 0.0) -> float:
         # E[square] is n/k times that of one coordinate: (n/k)^2 with probability k/n
-        square = self.each.variance(t) + within(t) ** 2
-        return self.size / self.sampled * square - t**2
+        mean_square = self.scalar_oracle.variance(t) + require_in_range(t) ** 2
+        return self.size / self.sampled_count * mean_square - t**2
 
-    def epsilon_exact(self) -> float:
-        return self.sampled * self.each.epsilon_exact()
+    def compute_exact_epsilon(self) -> float:
+        return self.sampled_count * self.scalar_oracle.compute_exact_epsilon()
 
-    def _outputs(self) -> Integers:
+    def _list_outputs(self) -> Integers:
         reports = [
-            list(itertools.chain.from_iterable(zip(chosen, numbers, strict=True)))
-            for chosen in itertools.combinations(range(self.size), self.sampled)
-            for numbers in itertools.product(self.each.numbers(), repeat=self.sampled)
+            list(itertools.chain.from_iterable(zip(coordinates, numbers, strict=True)))
+            for coordinates in itertools.combinations(range(self.size), self.sampled_count)
+            for numbers in itertools.product(
+                self.scalar_oracle.list_numbers(), repeat=self.sampled_count
+            )
         ]
         return np.array(reports, np.int64)
 
-    def _row(self, levels: Sequence[int]) -> list[Fraction]:
-        rows = [self.each.row(level) for level in levels]
-        subsets = math.comb(self.size, self.sampled)
+    def _compute_row(self, levels: Sequence[int]) -> list[Fraction]:
+        coordinate_rows = [self.scalar_oracle.compute_row(level) for level in levels]
+        subset_count = math.comb(self.size, self.sampled_count)
         return [
-            math.prod(probabilities, start=Fraction(1, subsets))
-            for chosen in itertools.combinations(range(self.size), self.sampled)
-            for probabilities in itertools.product(*(rows[j] for j in chosen))
+            math.prod(probabilities, start=Fraction(1, subset_count))
+            for coordinates in itertools.combinations(range(self.size), self.sampled_count)
+            for probabilities in itertools.product(
+                *(coordinate_rows[coordinate] for coordinate in coordinates)
+            )
         ]
 
-    def _output_count(self) -> int:
-        numbers: int = len(self.each.numbers()) ** self.sampled
-        return math.comb(self.size, self.sampled) * numbers
+    def _count_outputs(self) -> int:
+        number_combinations: int = len(self.scalar_oracle.list_numbers()) ** self.sampled_count
+        return math.comb(self.size, self.sampled_count) * number_combinations
 
-    def _draw(self, levels: Integers, random: Random) -> Integers:
-        chosen = np.sort(random.subsets(self.size, self.sampled, len(levels)), axis=1)
+    def _draw_reports(self, levels: Integers, random: Random) -> Integers:
+        coordinates = np.sort(random.subsets(self.size, self.sampled_count, len(levels)), axis=1)
         reports = np.empty((len(levels), self.width), np.int64)
-        reports[:, 0::2] = chosen
-        reports[:, 1::2] = self.each.draw(np.take_along_axis(levels, chosen, axis=1), random)
+        reports[:, 0::2] = coordinates
+        reports[:, 1::2] = self.scalar_oracle.draw_numbers(
+            np.take_along_axis(levels, coordinates, axis=1), random
+        )
         return reports
 
-    def _fault(self, reports: Integers) -> tuple[Flags, str]:
-        chosen, numbers = reports[:, 0::2], reports[:, 1::2]
-        wrong = (chosen < 0) | (chosen >= self.size) | ~self.each.possible(numbers)
-        wrong[:, 1:] |= chosen[:, 1:] <= chosen[:, :-1]
-        return wrong, (
-            f"it holds {self.sampled} times a coordinate, 0 to {self.size - 1} in ascending "
-            f"order, and its number, where {self.each.rule()}"
+    def _find_faults(self, reports: Integers) -> tuple[Flags, str]:
+        coordinates, numbers = reports[:, 0::2], reports[:, 1::2]
+        faulty_cells = (
+            (coordinates < 0)
+            | (coordinates >= self.size)
+            | ~self.scalar_oracle.is_possible(numbers)
+        )
+        faulty_cells[:, 1:] |= coordinates[:, 1:] <= coordinates[:, :-1]
+        return faulty_cells, (
+            f"it holds {self.sampled_count} times a coordinate, 0 to {self.size - 1} in ascending "
+            f"order, and its number, where {self.scalar_oracle.format_rule()}"
         )
 
-    def _totals(self, reports: Integers) -> Integers:
-        signed = self.each.signed(reports[:, 1::2])
-        totals = np.zeros((len(signed), self.size), np.int64)
-        for total, numbers in zip(totals, signed, strict=True):
-            np.add.at(total, reports[:, 0::2], numbers)
-        return totals
+    def _sum_reports(self, reports: Integers) -> Integers:
+        contributions = self.scalar_oracle.compute_contributions(reports[:, 1::2])
+        unit_totals = np.zeros((len(contributions), self.size), np.int64)
+        for unit_total, unit_numbers in zip(unit_totals, contributions, strict=True):
+            np.add.at(unit_total, reports[:, 0::2], unit_numbers)
+        return unit_totals
 
-    def _largest(self) -> tuple[int, ...]:
-        return self.each._largest()
+    def _get_unit_limits(self) -> tuple[int, ...]:
+        return self.scalar_oracle._get_unit_limits()
 
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how near it is to the truth."""
-        if self.sampled == self.size:
-            drawn = f"All {self.size} numbers are sent, each in the same way."
-        elif self.sampled == 1:
-            drawn = f"One of {self.size} numbers is drawn, and nothing is sent about the others."
+        if self.sampled_count == self.size:
+            sampling_text = f"All {self.size} numbers are sent, each in the same way."
+        elif self.sampled_count == 1:
+            sampling_text = (
+                f"One of {self.size} numbers is drawn, and nothing is sent about the others."
+            )
         else:
-            drawn = f"{self.sampled} of {self.size} numbers are drawn, and only they are sent."
-        return f"{drawn} {self.each.in_words()}"
+            sampling_text = (
+                f"{self.sampled_count} of {self.size} numbers are drawn, and only they are sent."
+            )
+        return f"{sampling_text} {self.scalar_oracle.to_plain_words()}"
 
-    def _details(self) -> dict[str, Any]:
-        return {"sampled": self.sampled, "each": self.each.parameters()}
+    def _get_own_parameters(self) -> dict[str, Any]:
+        return {"sampled": self.sampled_count, "each": self.scalar_oracle.get_parameters()}
 
 
 @dataclass(frozen=True)
-class OneBit(_Sampled):
+class OneBit(_SampledOracle):
     """One coordinate, drawn uniformly, by ``Duchi`` (Yilmaz et al., III-B, approach 2).
 
     Parameters
@@ -146,27 +166,27 @@ class OneBit(_Sampled):
     name: ClassVar[str] = "one-bit"
 
     @property
-    def sampled(self) -> int:
+    def sampled_count(self) -> int:
         return 1
 
     @cached_property
-    def each(self) -> Duchi:
+    def scalar_oracle(self) -> Duchi:
         return Duchi(self.epsilon, resolution=self.resolution)
 
 
 @dataclass(frozen=True)
-class _Windowed(_Sampled):
+class _WindowedOracle(_SampledOracle):
     """A scalar oracle with a window on the sampled coordinates."""
 
     window: Window = "least"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _window(self.window)
+        _require_window(self.window)
 
 
 @dataclass(frozen=True)
-class PiecewiseMany(_Windowed):
+class PiecewiseMany(_WindowedOracle):
     """A few coordinates, max(1, min(size, floor(epsilon / 2.5))), each by ``Piecewise``.
 
     Parameters
@@ -184,12 +204,12 @@ class PiecewiseMany(_Windowed):
     name: ClassVar[str] = "piecewise-many"
 
     @cached_property
-    def each(self) -> Piecewise:
-        return Piecewise(self._share, self.window, resolution=self.resolution)
+    def scalar_oracle(self) -> Piecewise:
+        return Piecewise(self._coordinate_epsilon, self.window, resolution=self.resolution)
 
 
 @dataclass(frozen=True)
-class HybridMany(_Windowed):
+class HybridMany(_WindowedOracle):
     """A few coordinates, sampled as for ``PiecewiseMany``, each by ``Hybrid``.
 
     Parameters
@@ -207,5 +227,5 @@ class HybridMany(_Windowed):
     name: ClassVar[str] = "hybrid-many"
 
     @cached_property
-    def each(self) -> Hybrid:
-        return Hybrid(self._share, self.window, resolution=self.resolution)
+    def scalar_oracle(self) -> Hybrid:
+        return Hybrid(self._coordinate_epsilon, self.window, resolution=self.resolution)

@@ -20,23 +20,24 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import PrivacyError
-from discreet.losses import exp_above, exp_below
+from discreet.losses import exp_rounded_down, exp_rounded_up
 from discreet.mechanisms.oracle import (
-    ONE,
+    PROBABILITY_UNIT,
     Flags,
     FrequencyOracle,
     Reports,
-    batches,
-    outside,
-    percent,
-    share,
+    find_outside,
+    format_percent,
+    split_into_batches,
+    to_probability,
 )
 from discreet.randomness import Random
 from discreet.shuffling import Blanket
 
 __all__ = ["OUE", "SHE", "SUE", "THE", "UnaryOracle"]
 
-BITS_OF_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+BITS_BY_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+"""The eight bits of each of the 256 bytes, the least significant one first."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +51,23 @@ class UnaryOracle(FrequencyOracle):
     @cached_property
     def thresholds(self) -> tuple[int, int]:
         """P(bit is 1) over 2^64, at the true value and elsewhere."""
-        return self._thresholds()
+        return self._compute_thresholds()
 
     @abc.abstractmethod
-    def _thresholds(self) -> tuple[int, int]:
+    def _compute_thresholds(self) -> tuple[int, int]:
         """Compute ``thresholds``, rounding towards privacy."""
 
     @property
     def p_exact(self) -> Fraction:
         """P(bit is 1) at the true value."""
-        return share(self.thresholds[0])
+        return to_probability(self.thresholds[0])
 
     @property
     def q_exact(self) -> Fraction:
         """P(bit is 1) elsewhere."""
-        return share(self.thresholds[1])
+        return to_probability(self.thresholds[1])
 
-    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    def _compute_covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         p, q = self.p_exact, self.q_exact  # the bits are independent
         return p * (1 - p), q * (1 - q), Fraction(0), Fraction(0)
 
@@ -76,48 +77,50 @@ class UnaryOracle(FrequencyOracle):
         return -(-self.size // 16)
 
     @property
-    def furthest(self) -> int:
+    def max_magnitude(self) -> int:
         """The largest word."""
         return (1 << 16) - 1
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return bit-packed rows: every bit drawn with q, then the true one again with p."""
-        true = self._values(values)
-        one, zero = self.thresholds
-        packed = random.bits(zero, true.size, self.size)
-        row_bytes = packed.shape[1]
-        flat = packed.reshape(-1)
-        for part in batches(true.size, 8):
-            value = true[part]
-            byte = np.arange(part.start, part.stop) * row_bytes + (value >> 3)
-            bit = np.left_shift(1, value & 7).astype(np.uint8)
-            kept = flat[byte] & ~bit
-            flat[byte] = kept | bit * random.bernoulli_words(one, value.size)
-        return packed
+        true_values = self._require_values(values)
+        one_threshold, zero_threshold = self.thresholds
+        packed_bits = random.bits(zero_threshold, true_values.size, self.size)
+        row_bytes = packed_bits.shape[1]
+        flat_bytes = packed_bits.reshape(-1)
+        for batch in split_into_batches(true_values.size, 8):
+            batch_values = true_values[batch]
+            byte_indices = np.arange(batch.start, batch.stop) * row_bytes + (batch_values >> 3)
+            true_bits = np.left_shift(1, batch_values & 7).astype(np.uint8)
+            other_bits = flat_bytes[byte_indices] & ~true_bits
+            flat_bytes[byte_indices] = other_bits | true_bits * random.bernoulli_words(
+                one_threshold, batch_values.size
+            )
+        return packed_bits
 
     def encode(self, reports: Reports) -> Integers:
         """Return the words of 16 bits."""
-        padded = np.zeros((len(reports), 2 * self.width), np.uint8)
-        padded[:, : reports.shape[1]] = reports
-        return padded.view("<u2").astype(np.int64)
+        padded_bytes = np.zeros((len(reports), 2 * self.width), np.uint8)
+        padded_bytes[:, : reports.shape[1]] = reports
+        return padded_bytes.view("<u2").astype(np.int64)
 
-    def _decoded(self, matrix: Integers) -> Reports:
-        packed = matrix.astype("<u2").view(np.uint8)
-        return np.ascontiguousarray(packed[:, : -(-self.size // 8)])
+    def _decode_valid(self, matrix: Integers) -> Reports:
+        packed_bytes = matrix.astype("<u2").view(np.uint8)
+        return np.ascontiguousarray(packed_bytes[:, : -(-self.size // 8)])
 
-    def _faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
-        yield "a word lies outside 0 .. 65535", outside(matrix, 0, 65535)
-        used = self.size - 16 * (self.width - 1)
-        yield f"a bit beyond the {self.size} values is set", matrix[:, -1] >= 1 << used
+    def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
+        yield "a word lies outside 0 .. 65535", find_outside(matrix, 0, 65535)
+        used_bits = self.size - 16 * (self.width - 1)
+        yield f"a bit beyond the {self.size} values is set", matrix[:, -1] >= 1 << used_bits
 
     def tally(self, reports: Reports) -> Integers:
         """Count the ones of every value: a histogram of each column of bytes, then of its bits."""
-        counts = np.zeros((reports.shape[1], 256), np.int64)
-        for part in batches(len(reports), reports.shape[1]):
-            batch = reports[part].T.astype(np.intp, order="C")
-            for column, numbers in enumerate(batch):
-                counts[column] += np.bincount(numbers, minlength=256)
-        return (counts @ BITS_OF_BYTES.astype(np.int64)).reshape(-1)[: self.size]
+        byte_counts = np.zeros((reports.shape[1], 256), np.int64)
+        for batch in split_into_batches(len(reports), reports.shape[1]):
+            byte_columns = reports[batch].T.astype(np.intp, order="C")
+            for column, byte_values in enumerate(byte_columns):
+                byte_counts[column] += np.bincount(byte_values, minlength=256)
+        return (byte_counts @ BITS_BY_BYTE.astype(np.int64)).reshape(-1)[: self.size]
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Yield every pattern of bits."""
@@ -126,30 +129,34 @@ class UnaryOracle(FrequencyOracle):
 
     def likelihood(self, value: int, report: Sequence[int]) -> Fraction:
         """Return the product of the bits' probabilities."""
-        one, zero = self.thresholds
+        one_threshold, zero_threshold = self.thresholds
         pattern = sum(word << 16 * place for place, word in enumerate(report))
-        true = pattern >> value & 1
-        ones = pattern.bit_count() - true
-        zeros = self.size - 1 - ones
-        numerator = (one if true else ONE - one) * zero**ones * (ONE - zero) ** zeros
-        return Fraction(numerator, ONE**self.size)
+        true_bit = pattern >> value & 1
+        other_ones = pattern.bit_count() - true_bit
+        other_zeros = self.size - 1 - other_ones
+        numerator = (
+            (one_threshold if true_bit else PROBABILITY_UNIT - one_threshold)
+            * zero_threshold**other_ones
+            * (PROBABILITY_UNIT - zero_threshold) ** other_zeros
+        )
+        return Fraction(numerator, PROBABILITY_UNIT**self.size)
 
-    def _worst_ratio(self) -> Fraction:
+    def _compute_worst_ratio(self) -> Fraction:
         p, q = self.p_exact, self.q_exact
         return p * (1 - q) / (q * (1 - p))  # the bits of both values differ: Wang et al., sect. 4.2
 
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how often it holds the truth."""
         return (
-            f"What is sent is a yes or a no for each of the {self.size} answers: yes with a chance "
-            f"of {percent(self.p)} at the true one, with a chance of {percent(self.q)} at each "
-            "other one."
+            f"What is sent is a yes or a no for each of the {self.size} answers: yes with a "
+            f"chance of {format_percent(self.p)} at the true one, with a chance of "
+            f"{format_percent(self.q)} at each other one."
         )
 
-    def parameters(self) -> dict[str, Any]:
+    def get_parameters(self) -> dict[str, Any]:
         """Return the size and both coins."""
-        one, zero = self.thresholds
-        return {"size": self.size, "p": str(one), "q": str(zero)}
+        one_threshold, zero_threshold = self.thresholds
+        return {"size": self.size, "p": str(one_threshold), "q": str(zero_threshold)}
 
 
 @dataclass(frozen=True)
@@ -161,11 +168,11 @@ class SUE(UnaryOracle):
 
     name: ClassVar[str] = "sue"
 
-    def _thresholds(self) -> tuple[int, int]:
+    def _compute_thresholds(self) -> tuple[int, int]:
         """Return p = exp(eps/2) / (exp(eps/2) + 1), q = 1 - p."""
-        root = exp_below(self._budget / 2)
-        truth = math.floor(ONE * root / (root + 1))
-        return truth, ONE - truth
+        exp_half_epsilon = exp_rounded_down(self._spendable_epsilon / 2)
+        truth_threshold = math.floor(PROBABILITY_UNIT * exp_half_epsilon / (exp_half_epsilon + 1))
+        return truth_threshold, PROBABILITY_UNIT - truth_threshold
 
 
 @dataclass(frozen=True)
@@ -177,9 +184,11 @@ class OUE(UnaryOracle):
 
     name: ClassVar[str] = "oue"
 
-    def _thresholds(self) -> tuple[int, int]:
+    def _compute_thresholds(self) -> tuple[int, int]:
         """Return p = 1/2, q = 1 / (exp(eps) + 1)."""
-        return ONE // 2, math.ceil(ONE / (exp_below(self._budget) + 1))
+        return PROBABILITY_UNIT // 2, math.ceil(
+            PROBABILITY_UNIT / (exp_rounded_down(self._spendable_epsilon) + 1)
+        )
 
 
 @dataclass(frozen=True)
@@ -203,39 +212,44 @@ class THE(UnaryOracle):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        theta = _best_theta(self.epsilon) if self.theta is None else self.theta
-        numeric = isinstance(theta, int | float | np.number) and not isinstance(theta, bool)
-        if not numeric or not 0 <= theta <= 1:
+        theta = _find_best_theta(self.epsilon) if self.theta is None else self.theta
+        is_number = isinstance(theta, int | float | np.number) and not isinstance(theta, bool)
+        if not is_number or not 0 <= theta <= 1:
             raise PrivacyError(
                 f"theta is {theta!r}; it must lie in [0, 1], or be None for the one of least "
                 "variance"
             )
         object.__setattr__(self, "theta", float(theta))
 
-    def _thresholds(self) -> tuple[int, int]:
+    def _compute_thresholds(self) -> tuple[int, int]:
         """Return p = 1 - exp(eps (theta - 1) / 2) / 2, q = exp(-eps theta / 2) / 2.
 
         Laplace(2/eps) around 1 and around 0 exceeds theta with these; Yilmaz et al. have p with the
         exponent's sign flipped. The ratio p(1-q) / (q(1-p)) only falls as p falls and q rises.
         """
         theta = Fraction(self.theta or 0.0)
-        miss = exp_above(self._budget * (theta - 1) / 2) / 2
-        stray = exp_above(-self._budget * theta / 2) / 2
-        return ONE - math.ceil(ONE * miss), math.ceil(ONE * stray)
+        miss_probability = exp_rounded_up(self._spendable_epsilon * (theta - 1) / 2) / 2
+        stray_probability = exp_rounded_up(-self._spendable_epsilon * theta / 2) / 2
+        return PROBABILITY_UNIT - math.ceil(PROBABILITY_UNIT * miss_probability), math.ceil(
+            PROBABILITY_UNIT * stray_probability
+        )
 
-    def parameters(self) -> dict[str, Any]:
+    def get_parameters(self) -> dict[str, Any]:
         """Return the size, both coins and theta, which explains them."""
-        return {**super().parameters(), "theta": self.theta}
+        return {**super().get_parameters(), "theta": self.theta}
 
 
-def _best_theta(epsilon: float) -> float:
+def _find_best_theta(epsilon: float) -> float:
     """Return the multiple of 1/1024 in (1/2, 1) of least variance q(1-q)/(p-q)^2."""
-    theta = np.arange(513, 1024) / 1024
-    budget = min(epsilon, 64.0)
+    theta_grid = np.arange(513, 1024) / 1024
+    capped_epsilon = min(epsilon, 64.0)
     # expm1 keeps p - q exact to the last digits when epsilon is tiny
-    stray = np.exp(-budget * theta / 2) / 2
-    gain = -np.expm1(budget * (theta - 1) / 2) / 2 - np.expm1(-budget * theta / 2) / 2
-    return float(theta[np.argmin(stray * (1 - stray) / gain**2)])
+    stray_probability = np.exp(-capped_epsilon * theta_grid / 2) / 2
+    p_minus_q = (
+        -np.expm1(capped_epsilon * (theta_grid - 1) / 2) / 2
+        - np.expm1(-capped_epsilon * theta_grid / 2) / 2
+    )
+    return float(theta_grid[np.argmin(stray_probability * (1 - stray_probability) / p_minus_q**2)])
 
 
 @dataclass(frozen=True)
@@ -249,18 +263,18 @@ class SHE(FrequencyOracle):
     """
 
     name: ClassVar[str] = "she"
-    unit: ClassVar[int] = 64
+    steps_per_unit: ClassVar[int] = 64
 
     @cached_property
-    def scale(self) -> Fraction:
+    def noise_scale(self) -> Fraction:
         """The noise's scale in grid steps: 2 unit / eps, rounded up to a multiple of 2^-16."""
-        exact = 2 * self.unit / self._budget
-        return Fraction(math.ceil(exact * (1 << 16)), 1 << 16)
+        exact_scale = 2 * self.steps_per_unit / self._spendable_epsilon
+        return Fraction(math.ceil(exact_scale * (1 << 16)), 1 << 16)
 
     @property
-    def furthest(self) -> int:
+    def max_magnitude(self) -> int:
         """The largest grid integer that is sent, in either direction."""
-        return self.unit + math.ceil(64 * self.scale)
+        return self.steps_per_unit + math.ceil(64 * self.noise_scale)
 
     @property
     def p_exact(self) -> Fraction:
@@ -279,78 +293,85 @@ class SHE(FrequencyOracle):
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return rows of grid integers."""
-        true = self._values(values)
-        reports = np.empty((true.size, self.size), self._kind)
-        for part in batches(true.size, self.size):
-            value = true[part]
-            noisy = random.discrete_laplace(self.scale, value.size * self.size)
-            noisy[np.arange(value.size) * self.size + value] += self.unit
-            np.clip(noisy, -self.furthest, self.furthest, out=noisy)
-            reports[part] = noisy.reshape(-1, self.size)
+        true_values = self._require_values(values)
+        reports = np.empty((true_values.size, self.size), self._integer_type)
+        for batch in split_into_batches(true_values.size, self.size):
+            batch_values = true_values[batch]
+            noisy_steps = random.discrete_laplace(self.noise_scale, batch_values.size * self.size)
+            noisy_steps[np.arange(batch_values.size) * self.size + batch_values] += (
+                self.steps_per_unit
+            )
+            np.clip(noisy_steps, -self.max_magnitude, self.max_magnitude, out=noisy_steps)
+            reports[batch] = noisy_steps.reshape(-1, self.size)
         return reports
 
     @property
-    def _kind(self) -> type[np.int32 | np.int64]:
-        return np.int32 if self.furthest < 1 << 31 else np.int64
+    def _integer_type(self) -> type[np.int32 | np.int64]:
+        return np.int32 if self.max_magnitude < 1 << 31 else np.int64
 
     def encode(self, reports: Reports) -> Integers:
         """Return the grid integers."""
         return reports.astype(np.int64)
 
-    def _decoded(self, matrix: Integers) -> Reports:
-        return matrix.astype(self._kind)
+    def _decode_valid(self, matrix: Integers) -> Reports:
+        return matrix.astype(self._integer_type)
 
-    def _faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
-        end = self.furthest
-        yield f"a number lies outside -{end} .. {end}", outside(matrix, -end, end)
+    def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
+        largest_step = self.max_magnitude
+        yield (
+            f"a number lies outside -{largest_step} .. {largest_step}",
+            find_outside(matrix, -largest_step, largest_step),
+        )
 
     def tally(self, reports: Reports) -> Integers:
         """Sum the grid integers of every value."""
-        sums: Integers = reports.sum(axis=0, dtype=np.int64)
-        return sums
+        step_sums: Integers = reports.sum(axis=0, dtype=np.int64)
+        return step_sums
 
     def estimate(self, tally: ArrayLike, respondents: int) -> Floats:
         """Return the sums in units of one: the noise has mean zero."""
-        return np.asarray(tally, np.float64) / self.unit
+        return np.asarray(tally, np.float64) / self.steps_per_unit
 
-    def _covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    def _compute_covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         # discrete Laplace: 2t/(1-t)^2, t = exp(-1/scale), in grid steps; 8/eps^2 when step -> 0
-        t = exp_below(-1 / self.scale)
-        noise = 2 * t / (1 - t) ** 2 / self.unit**2
-        return noise, noise, Fraction(0), Fraction(0)
+        t = exp_rounded_down(-1 / self.noise_scale)
+        noise_variance = 2 * t / (1 - t) ** 2 / self.steps_per_unit**2
+        return noise_variance, noise_variance, Fraction(0), Fraction(0)
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Refuse: there are too many reports to enumerate."""
         raise PrivacyError(
-            "she sends integers of a wide range, too many reports to write out; log_ratio() "
-            "compares two values on any report exactly"
+            "she sends integers of a wide range, too many reports to write out; "
+            "compute_log_ratio() compares two values on any report exactly"
         )
 
     def likelihood(self, value: int, report: Sequence[int]) -> Fraction:
         """Refuse: the probabilities are irrational."""
-        raise PrivacyError("the likelihoods of she are irrational; log_ratio() is exact")
+        raise PrivacyError("the likelihoods of she are irrational; compute_log_ratio() is exact")
 
-    def log_ratio(self, report: Sequence[int], one: int, other: int) -> Fraction:
+    def compute_log_ratio(
+        self, report: Sequence[int], first_value: int, second_value: int
+    ) -> Fraction:
         """Return ln of P(report | one) / P(report | other), a rational number.
 
         P(x) is proportional to exp(-|x|/scale), so only the two values' numbers count.
         """
-        distance = abs(report[one]) - abs(report[one] - self.unit)
-        distance += abs(report[other] - self.unit) - abs(report[other])
-        return distance / self.scale
+        distance = abs(report[first_value]) - abs(report[first_value] - self.steps_per_unit)
+        distance += abs(report[second_value] - self.steps_per_unit) - abs(report[second_value])
+        return distance / self.noise_scale
 
-    def _worst_ratio(self) -> Fraction:
-        raise PrivacyError("the worst ratio of she is not a fraction; use epsilon_exact()")
+    def _compute_worst_ratio(self) -> Fraction:
+        raise PrivacyError("the worst ratio of she is not a fraction; use compute_exact_epsilon()")
 
     def blanket(self) -> Blanket:
         """Return the blanket of any mechanism with this epsilon: likelihoods are many."""
-        return Blanket.of_epsilon(self.epsilon)
+        return Blanket.from_epsilon(self.epsilon)
 
-    def epsilon_exact(self) -> float:
+    def compute_exact_epsilon(self) -> float:
         """Return 2 unit / scale: both numbers move by one unit."""
-        return float(2 * self.unit / self.scale)
+        return float(2 * self.steps_per_unit / self.noise_scale)
 
-    def in_words(self) -> str:
+    def to_plain_words(self) -> str:
         """Say what is sent, and how far it lies from the truth."""
         return (
             f"What is sent is a number for each of the {self.size} answers: 1 at the true one, 0 "
@@ -361,13 +382,13 @@ class SHE(FrequencyOracle):
     @property
     def influence(self) -> float:
         """How many respondents one forged report outweighs: the largest number that is sent."""
-        return self.furthest / self.unit
+        return self.max_magnitude / self.steps_per_unit
 
-    def parameters(self) -> dict[str, Any]:
+    def get_parameters(self) -> dict[str, Any]:
         """Return the size, the grid and the noise's scale in grid steps times 2^16."""
         return {
             "size": self.size,
-            "unit": self.unit,
-            "scale": str(self.scale * (1 << 16)),
-            "furthest": self.furthest,
+            "unit": self.steps_per_unit,
+            "scale": str(self.noise_scale * (1 << 16)),
+            "furthest": self.max_magnitude,
         }

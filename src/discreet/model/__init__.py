@@ -1,7 +1,7 @@
 """The classifier: predicts, explains itself, and is written as plain JSON."""
 
 from discreet.model.factors import CellFactor, Factor, GaussianFactor, PairFactor
-from discreet.model.naive_bayes import NaiveBayesModel, normalised
+from discreet.model.naive_bayes import NaiveBayesModel, compute_log_posterior
 
 __all__ = [
     "CellFactor",
@@ -9,5 +9,5 @@ __all__ = [
     "GaussianFactor",
     "NaiveBayesModel",
     "PairFactor",
-    "normalised",
+    "compute_log_posterior",
 ]

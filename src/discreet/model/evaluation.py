@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats, Indices, Integers
-from discreet.encoding import class_codes
+from discreet.encoding import encode_classes
 from discreet.errors import EstimationError
-from discreet.model import NaiveBayesModel, normalised
-from discreet.schema import Value, text_of
+from discreet.model import NaiveBayesModel, compute_log_posterior
+from discreet.schema import Value, format_value
 
-__all__ = ["Scores", "cross_validate", "folds", "score", "wilson"]
+__all__ = ["Scores", "compute_wilson_interval", "cross_validate", "score_model", "split_folds"]
 
 Z95 = 1.959963984540054
 """Quantile of the standard normal for 95 % intervals."""
-TENTHS = 10
+CALIBRATION_GROUPS = 10
 """Groups of a calibration table."""
 
 
-def wilson(hits: int, trials: int, z: float = Z95) -> tuple[float, float]:
+def compute_wilson_interval(hits: int, trials: int, z: float = Z95) -> tuple[float, float]:
     """Wilson's interval of a share, 95 % by default; it stays inside [0, 1].
 
     (p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n): Wilson 1927.
@@ -40,16 +40,16 @@ def wilson(hits: int, trials: int, z: float = Z95) -> tuple[float, float]:
 
     Examples
     --------
-    >>> low, high = wilson(81, 100)
+    >>> low, high = compute_wilson_interval(81, 100)
     >>> round(low, 4), round(high, 4)
     (0.7222, 0.8749)
     """
     if trials <= 0:
         return 0.0, 1.0
-    share, spread = hits / trials, z * z / trials
-    middle = share + spread / 2
-    half = z * math.sqrt(share * (1 - share) / trials + spread / (4 * trials))
-    low, high = (middle - half) / (1 + spread), (middle + half) / (1 + spread)
+    hit_share, z_term = hits / trials, z * z / trials
+    centre_term = hit_share + z_term / 2
+    half_width = z * math.sqrt(hit_share * (1 - hit_share) / trials + z_term / (4 * trials))
+    low, high = (centre_term - half_width) / (1 + z_term), (centre_term + half_width) / (1 + z_term)
     # at the ends the formula is exact, its rounding is not
     return (0.0 if hits == 0 else low), (1.0 if hits == trials else high)
 
@@ -74,7 +74,7 @@ class Scores:
     confusion: Integers
     loss: float
     squares: float = math.nan
-    reliability: Floats = field(default_factory=lambda: np.zeros((TENTHS, 3)))
+    reliability: Floats = field(default_factory=lambda: np.zeros((CALIBRATION_GROUPS, 3)))
 
     def __add__(self, other: Scores) -> Scores:
         if not isinstance(other, Scores):
@@ -105,26 +105,28 @@ class Scores:
         return self.hits / self.rows if self.rows else math.nan
 
     @property
-    def interval(self) -> tuple[float, float]:
+    def accuracy_interval(self) -> tuple[float, float]:
         """95 % interval of the accuracy (Wilson)."""
-        return wilson(self.hits, self.rows)
+        return compute_wilson_interval(self.hits, self.rows)
 
     @property
-    def majority(self) -> tuple[Value, float]:
+    def majority_baseline(self) -> tuple[Value, float]:
         """The most frequent class, and the accuracy of always saying it."""
-        totals = self.confusion.sum(axis=1)
-        best = int(np.argmax(totals))
-        return self.classes[best], float(totals[best]) / self.rows if self.rows else math.nan
+        class_totals = self.confusion.sum(axis=1)
+        majority_index = int(np.argmax(class_totals))
+        return self.classes[majority_index], float(
+            class_totals[majority_index]
+        ) / self.rows if self.rows else math.nan
 
     @property
     def precision(self) -> Floats:
         """Share of right ones among the rows predicted as each class; NaN where there is none."""
-        return _ratio(np.diag(self.confusion), self.confusion.sum(axis=0))
+        return _divide_counts(np.diag(self.confusion), self.confusion.sum(axis=0))
 
     @property
     def recall(self) -> Floats:
         """Share of the rows of each class that were predicted as that class; NaN without rows."""
-        return _ratio(np.diag(self.confusion), self.confusion.sum(axis=1))
+        return _divide_counts(np.diag(self.confusion), self.confusion.sum(axis=1))
 
     @property
     def log_loss(self) -> float:
@@ -136,9 +138,9 @@ class Scores:
         """95 % interval of the log loss, by the normal approximation; NaN for a single row."""
         if self.rows < 2:
             return math.nan, math.nan
-        spread = max(0.0, self.squares / self.rows - self.log_loss**2) / (self.rows - 1)
-        half = Z95 * math.sqrt(spread)
-        return max(0.0, self.log_loss - half), self.log_loss + half
+        mean_variance = max(0.0, self.squares / self.rows - self.log_loss**2) / (self.rows - 1)
+        half_width = Z95 * math.sqrt(mean_variance)
+        return max(0.0, self.log_loss - half_width), self.log_loss + half_width
 
     @property
     def calibration_error(self) -> float:
@@ -147,51 +149,69 @@ class Scores:
         The expected calibration error of Naeini, Cooper, Hauskrecht 2015. It is never negative, so
         of few rows it is above zero even for a perfectly calibrated model.
         """
-        rows, confidence, hits = self.reliability.T
-        return float(np.abs(confidence - hits).sum() / rows.sum()) if rows.sum() else math.nan
+        group_rows, confidence, group_hits = self.reliability.T
+        return (
+            float(np.abs(confidence - group_hits).sum() / group_rows.sum())
+            if group_rows.sum()
+            else math.nan
+        )
 
     @property
     def calibration_interval(self) -> tuple[float, float]:
         """95 % interval of the calibration error: hits are redrawn in each group, 2000 times."""
-        rows, confidence, hits = self.reliability.T
-        if not rows.sum():
+        group_rows, confidence, group_hits = self.reliability.T
+        if not group_rows.sum():
             return math.nan, math.nan
         rng = np.random.default_rng(0)
-        share = np.divide(hits, rows, out=np.zeros(len(rows)), where=rows > 0)
-        drawn = rng.binomial(rows.astype(np.int64), np.clip(share, 0, 1), (2000, len(rows)))
-        errors = np.abs(confidence - drawn).sum(axis=1) / rows.sum()
-        low, high = np.quantile(errors, [0.025, 0.975])
+        hit_shares = np.divide(
+            group_hits, group_rows, out=np.zeros(len(group_rows)), where=group_rows > 0
+        )
+        drawn_hits = rng.binomial(
+            group_rows.astype(np.int64), np.clip(hit_shares, 0, 1), (2000, len(group_rows))
+        )
+        drawn_errors = np.abs(confidence - drawn_hits).sum(axis=1) / group_rows.sum()
+        low, high = np.quantile(drawn_errors, [0.025, 0.975])
         return float(low), float(high)
 
     @property
-    def by_class(self) -> list[dict[str, Any]]:
+    def scores_by_class(self) -> list[dict[str, Any]]:
         """For each class its rows, precision and recall, with 95 % intervals (Wilson)."""
-        right, true = np.diag(self.confusion), self.confusion.sum(axis=1)
-        said = self.confusion.sum(axis=0)
+        hit_counts, true_counts = np.diag(self.confusion), self.confusion.sum(axis=1)
+        predicted_counts = self.confusion.sum(axis=0)
         return [
             {
-                "class": text_of(value),
-                "rows": int(true[k]),
-                "precision": float(self.precision[k]),
-                "precision_interval": list(wilson(int(right[k]), int(said[k]))),
-                "recall": float(self.recall[k]),
-                "recall_interval": list(wilson(int(right[k]), int(true[k]))),
+                "class": format_value(value),
+                "rows": int(true_counts[class_index]),
+                "precision": float(self.precision[class_index]),
+                "precision_interval": list(
+                    compute_wilson_interval(
+                        int(hit_counts[class_index]), int(predicted_counts[class_index])
+                    )
+                ),
+                "recall": float(self.recall[class_index]),
+                "recall_interval": list(
+                    compute_wilson_interval(
+                        int(hit_counts[class_index]), int(true_counts[class_index])
+                    )
+                ),
             }
-            for k, value in enumerate(self.classes)
+            for class_index, value in enumerate(self.classes)
         ]
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        label, share = self.majority
-        by_class = {one.pop("class"): one for one in self.by_class}
+        majority_class, majority_share = self.majority_baseline
+        class_scores = {entry.pop("class"): entry for entry in self.scores_by_class}
         return {
             "rows": self.rows,
             "accuracy": self.accuracy,
-            "interval": list(self.interval),
+            "interval": list(self.accuracy_interval),
             "baseline": {
-                "class": text_of(label),
-                "accuracy": share,
-                "interval": list(wilson(round(share * self.rows), self.rows)),
+                "class": format_value(majority_class),
+                "accuracy": majority_share,
+                "interval": list(
+                    compute_wilson_interval(round(majority_share * self.rows), self.rows)
+                ),
             },
             "log_loss": self.log_loss,
             "log_loss_interval": list(self.log_loss_interval),
@@ -199,24 +219,28 @@ class Scores:
             "calibration_interval": list(self.calibration_interval),
             "reliability": [
                 {
-                    "rows": int(rows),
-                    "confidence": float(sure / rows),
-                    "hits": float(hits / rows),
-                    "interval": list(wilson(int(hits), int(rows))),
+                    "rows": int(group_rows),
+                    "confidence": float(confidence_sum / group_rows),
+                    "hits": float(group_hits / group_rows),
+                    "interval": list(compute_wilson_interval(int(group_hits), int(group_rows))),
                 }
-                for rows, sure, hits in self.reliability
-                if rows
+                for group_rows, confidence_sum, group_hits in self.reliability
+                if group_rows
             ],
-            "classes": by_class,
+            "classes": class_scores,
             "confusion": self.confusion.tolist(),
         }
 
 
-def _ratio(part: Integers, whole: Integers) -> Floats:
-    return np.asarray(np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0))
+def _divide_counts(part_counts: Integers, total_counts: Integers) -> Floats:
+    return np.asarray(
+        np.divide(
+            part_counts, total_counts, out=np.full(len(part_counts), np.nan), where=total_counts > 0
+        )
+    )
 
 
-def score(model: NaiveBayesModel, rows: Any, truth: Any) -> Scores:
+def score_model(model: NaiveBayesModel, rows: Any, truth: Any) -> Scores:
     """Predict rows and compare with their true classes.
 
     Parameters
@@ -225,33 +249,37 @@ def score(model: NaiveBayesModel, rows: Any, truth: Any) -> Scores:
     rows : data frame, Arrow table, mapping of columns or array
     truth : column of classes
     """
-    codes = class_codes(model.schema, truth)
-    joint = model.predict_joint_log_proba(rows)
-    if len(joint) != len(codes):
-        raise EstimationError(f"{len(joint)} rows do not fit {len(codes)} classes")
-    size = len(model.schema.classes)
-    flat = np.bincount(codes * size + np.argmax(joint, axis=1), minlength=size * size)
-    posterior = normalised(joint)
-    loss = -posterior[np.arange(len(codes)), codes]
-    sure = np.exp(posterior.max(axis=1))
-    tenth = np.minimum((TENTHS * sure).astype(np.intp), TENTHS - 1)
-    right = np.argmax(joint, axis=1) == codes
+    true_codes = encode_classes(model.schema, truth)
+    log_joint = model.predict_joint_log_proba(rows)
+    if len(log_joint) != len(true_codes):
+        raise EstimationError(f"{len(log_joint)} rows do not fit {len(true_codes)} classes")
+    class_count = len(model.schema.classes)
+    flat_confusion = np.bincount(
+        true_codes * class_count + np.argmax(log_joint, axis=1), minlength=class_count * class_count
+    )
+    log_posterior = compute_log_posterior(log_joint)
+    row_losses = -log_posterior[np.arange(len(true_codes)), true_codes]
+    row_confidence = np.exp(log_posterior.max(axis=1))
+    confidence_group = np.minimum(
+        (CALIBRATION_GROUPS * row_confidence).astype(np.intp), CALIBRATION_GROUPS - 1
+    )
+    is_correct = np.argmax(log_joint, axis=1) == true_codes
     reliability: Floats = np.column_stack(
         [
-            np.bincount(tenth, weights=w, minlength=TENTHS)
-            for w in (np.ones(len(sure)), sure, right * 1.0)
+            np.bincount(confidence_group, weights=group_weights, minlength=CALIBRATION_GROUPS)
+            for group_weights in (np.ones(len(row_confidence)), row_confidence, is_correct * 1.0)
         ]
     )
     return Scores(
         model.schema.classes,
-        flat.reshape(size, size).astype(np.int64),
-        float(loss.sum()),
-        float((loss * loss).sum()),
+        flat_confusion.reshape(class_count, class_count).astype(np.int64),
+        float(row_losses.sum()),
+        float((row_losses * row_losses).sum()),
         reliability,
     )
 
 
-def folds(truth: Any, count: int, seed: int = 0) -> Iterator[tuple[Indices, Indices]]:
+def split_folds(truth: Any, count: int, seed: int = 0) -> Iterator[tuple[Indices, Indices]]:
     """Train and test indices, each class spread evenly over the folds.
 
     Parameters
@@ -265,13 +293,13 @@ def folds(truth: Any, count: int, seed: int = 0) -> Iterator[tuple[Indices, Indi
     labels = np.asarray(truth)
     if not 2 <= count <= len(labels):
         raise EstimationError(f"{count} folds of {len(labels)} rows; write 2 to {len(labels)}")
-    order = np.random.Generator(np.random.PCG64(seed)).permutation(len(labels))
-    words = np.array([text_of(value) for value in labels[order]])
-    dealt = order[np.argsort(words, kind="stable")]
-    fold = np.empty(len(labels), dtype=np.intp)
-    fold[dealt] = np.arange(len(labels)) % count
-    for one in range(count):
-        yield np.flatnonzero(fold != one), np.flatnonzero(fold == one)
+    row_order = np.random.Generator(np.random.PCG64(seed)).permutation(len(labels))
+    label_texts = np.array([format_value(value) for value in labels[row_order]])
+    dealt_rows = row_order[np.argsort(label_texts, kind="stable")]
+    row_folds = np.empty(len(labels), dtype=np.intp)
+    row_folds[dealt_rows] = np.arange(len(labels)) % count
+    for fold_index in range(count):
+        yield np.flatnonzero(row_folds != fold_index), np.flatnonzero(row_folds == fold_index)
 
 
 def cross_validate(
@@ -295,10 +323,12 @@ def cross_validate(
     seed : int
     """
     labels = np.asarray(truth)
-    take = rows.iloc.__getitem__ if hasattr(rows, "iloc") else rows.__getitem__
-    pooled: Scores | None = None
-    for train, test in folds(labels, count, seed):
-        part = score(fit(take(train), labels[train]), take(test), labels[test])
-        pooled = part if pooled is None else pooled + part
-    assert pooled is not None
-    return pooled
+    take_rows = rows.iloc.__getitem__ if hasattr(rows, "iloc") else rows.__getitem__
+    pooled_scores: Scores | None = None
+    for train_rows, test_rows in split_folds(labels, count, seed):
+        fold_scores = score_model(
+            fit(take_rows(train_rows), labels[train_rows]), take_rows(test_rows), labels[test_rows]
+        )
+        pooled_scores = fold_scores if pooled_scores is None else pooled_scores + fold_scores
+    assert pooled_scores is not None
+    return pooled_scores

@@ -14,7 +14,7 @@ from discreet.arrays import Floats
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
 
-__all__ = ["Evidence", "Explanation", "show_model", "strongest_evidence"]
+__all__ = ["Evidence", "Explanation", "find_strongest_evidence", "show_model"]
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,16 @@ class Explanation:
     @property
     def log_odds(self) -> float:
         """Log-odds of the predicted class against the other."""
-        return self.prior + sum(one.log_odds for one in self.evidence)
+        return self.prior + sum(item.log_odds for item in self.evidence)
 
     def __str__(self) -> str:
-        width = max([5, *(len(one.feature) + len(one.value) + 3 for one in self.evidence)])
+        width = max([5, *(len(item.feature) + len(item.value) + 3 for item in self.evidence)])
         lines = [
             f"{self.predicted} rather than {self.against} (probability {self.probability:.3f})"
         ]
         lines += [
-            f"  {one.feature + ' = ' + one.value:<{width}}  {one.log_odds:+8.3f}"
-            for one in self.evidence
+            f"  {item.feature + ' = ' + item.value:<{width}}  {item.log_odds:+8.3f}"
+            for item in self.evidence
         ]
         lines.append(f"  {'prior':<{width}}  {self.prior:+8.3f}")
         lines.append(f"  {'log-odds':<{width}}  {self.log_odds:+8.3f}")
@@ -74,11 +74,13 @@ class Explanation:
             "probability": self.probability,
             "prior": self.prior,
             "log_odds": self.log_odds,
-            "evidence": [vars(one) for one in self.evidence],
+            "evidence": [vars(item) for item in self.evidence],
         }
 
 
-def strongest_evidence(model: NaiveBayesModel, count: int) -> list[tuple[str, str, str, float]]:
+def find_strongest_evidence(
+    model: NaiveBayesModel, count: int
+) -> list[tuple[str, str, str, float]]:
     """(feature, value, class, log-odds against the other classes together), strongest first.
 
     Only cells have a log-odds of their own; a density is shown by its class means instead.
@@ -86,26 +88,30 @@ def strongest_evidence(model: NaiveBayesModel, count: int) -> list[tuple[str, st
     from discreet.model import CellFactor
 
     prior = np.exp(model.log_prior)
-    found: list[tuple[str, str, str, float]] = []
-    told: list[tuple[str, Sequence[str], Floats]] = []
+    evidence_rows: list[tuple[str, str, str, float]] = []
+    log_tables: list[tuple[str, Sequence[str], Floats]] = []
     for factor in model.factors:
         if not isinstance(factor, CellFactor):
             continue
-        told.append((factor.name, factor.cells.labels, factor.log_probability))
-    told += [(" & ".join(pair.names), pair.labels(), pair.scores) for pair in model.pairs]
-    for name, labels, table in told:
-        likelihood = np.exp(table)
-        for c, label in enumerate(model.schema.classes):
-            others = np.delete(prior, c)
-            rest = others @ np.delete(likelihood, c, axis=0) / max(others.sum(), 1e-300)
+        log_tables.append((factor.name, factor.cells.labels, factor.log_probability))
+    log_tables += [
+        (" & ".join(pair.names), pair.describe_groups(), pair.scores) for pair in model.pairs
+    ]
+    for name, cell_labels, log_table in log_tables:
+        likelihood = np.exp(log_table)
+        for c, class_label in enumerate(model.schema.classes):
+            other_priors = np.delete(prior, c)
+            other_likelihood = (
+                other_priors @ np.delete(likelihood, c, axis=0) / max(other_priors.sum(), 1e-300)
+            )
             with np.errstate(divide="ignore", invalid="ignore"):
-                odds = table[c] - np.log(rest)
-            found += [
-                (name, labels[v], str(label), float(value))
-                for v, value in enumerate(odds)
-                if math.isfinite(value) and value > 0
+                log_odds = log_table[c] - np.log(other_likelihood)
+            evidence_rows += [
+                (name, cell_labels[cell_index], str(class_label), float(cell_odds))
+                for cell_index, cell_odds in enumerate(log_odds)
+                if math.isfinite(cell_odds) and cell_odds > 0
             ]
-    return sorted(found, key=lambda one: -one[3])[:count]
+    return sorted(evidence_rows, key=lambda evidence_row: -evidence_row[3])[:count]
 
 
 def show_model(model: NaiveBayesModel, strongest: int = 10) -> None:
@@ -113,25 +119,29 @@ def show_model(model: NaiveBayesModel, strongest: int = 10) -> None:
     from rich.console import Console
 
     from discreet.model import GaussianFactor
-    from discreet.report.terminal import Hanging, table
+    from discreet.report.terminal import HangingText, make_table
 
     console = Console(markup=False, highlight=False, emoji=False)
-    console.print(Hanging(str(model.guarantee)), style="bold")
-    priors = table(f"{model.schema.target}: prior", "class", ">probability")
-    for label, value in zip(model.schema.classes, np.exp(model.log_prior), strict=True):
-        priors.add_row(str(label), f"{value:.3f}")
-    console.print(priors)
-    evidence = strongest_evidence(model, strongest)
-    if evidence:
-        shown = table("strongest evidence", "feature", "value", "speaks for", ">log-odds")
-        for feature, value, label, odds in evidence:
-            shown.add_row(feature, value, label, f"{odds:+.2f}")
-        console.print(shown)
-    normal = [factor for factor in model.factors if isinstance(factor, GaussianFactor)]
-    if normal:
-        classes = [f">{label}" for label in model.schema.classes]
-        shown = table("numeric features: mean ± deviation", "feature", *classes)
-        for factor in normal[: max(strongest, 10)]:
-            pairs = zip(factor.mean, np.sqrt(factor.variance), strict=True)
-            shown.add_row(factor.name, *(f"{mean:.4g} ± {sd:.3g}" for mean, sd in pairs))
-        console.print(shown)
+    console.print(HangingText(str(model.guarantee)), style="bold")
+    prior_table = make_table(f"{model.schema.target}: prior", "class", ">probability")
+    for class_label, class_share in zip(model.schema.classes, np.exp(model.log_prior), strict=True):
+        prior_table.add_row(str(class_label), f"{class_share:.3f}")
+    console.print(prior_table)
+    evidence_rows = find_strongest_evidence(model, strongest)
+    if evidence_rows:
+        evidence_table = make_table(
+            "strongest evidence", "feature", "value", "speaks for", ">log-odds"
+        )
+        for feature, value, class_label, log_odds in evidence_rows:
+            evidence_table.add_row(feature, value, class_label, f"{log_odds:+.2f}")
+        console.print(evidence_table)
+    gaussian_factors = [factor for factor in model.factors if isinstance(factor, GaussianFactor)]
+    if gaussian_factors:
+        class_columns = [f">{class_label}" for class_label in model.schema.classes]
+        density_table = make_table("numeric features: mean ± deviation", "feature", *class_columns)
+        for factor in gaussian_factors[: max(strongest, 10)]:
+            mean_sd_pairs = zip(factor.mean, np.sqrt(factor.variance), strict=True)
+            density_table.add_row(
+                factor.name, *(f"{mean:.4g} ± {sd:.3g}" for mean, sd in mean_sd_pairs)
+            )
+        console.print(density_table)

@@ -82,7 +82,7 @@ class ModelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def model_(self) -> NaiveBayesModel:
         """The model itself."""
-        return _model_of(self.document)
+        return _load_model(self.document)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -114,5 +114,5 @@ class ModelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 @lru_cache(maxsize=8)
-def _model_of(document: str) -> NaiveBayesModel:
+def _load_model(document: str) -> NaiveBayesModel:
     return NaiveBayesModel.from_json(document)

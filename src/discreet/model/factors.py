@@ -13,10 +13,10 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.documents import Body
-from discreet.encoding import Cells, numbers_of
+from discreet.encoding import Cells, parse_numbers
 from discreet.errors import FormatError
 from discreet.schema import Numeric, Schema
-from discreet.statistics import cells_from
+from discreet.statistics import load_cells
 
 __all__ = [
     "CellBody",
@@ -26,8 +26,8 @@ __all__ = [
     "GaussianFactor",
     "PairBody",
     "PairFactor",
-    "factor_body",
-    "factor_of",
+    "decode_factor",
+    "encode_factor",
 ]
 
 
@@ -50,16 +50,16 @@ class CellFactor:
         """Name of the feature."""
         return self.cells.feature.name
 
-    def check(self, classes: int) -> None:
+    def check_classes(self, class_count: int) -> None:
         """Refuse what does not fit the cells or is not a probability."""
-        if self.log_probability.shape != (classes, self.cells.size):
+        if self.log_probability.shape != (class_count, self.cells.size):
             raise FormatError(f"{self.name}: the factor does not fit its cells")
         if not (self.log_probability <= 1e-9).all():
             raise FormatError(f"{self.name}: a probability is above one or not a number")
 
-    def label(self, value: Any, schema: Schema) -> str:
+    def describe_value(self, value: Any, schema: Schema) -> str:
         """The cell of a value, in words."""
-        return self.cells.labels[self.cells.index(value)]
+        return self.cells.labels[self.cells.encode_value(value)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,40 +88,40 @@ class GaussianFactor:
         """Name of the feature."""
         return self.feature.name
 
-    def check(self, classes: int) -> None:
+    def check_classes(self, class_count: int) -> None:
         """Refuse what does not fit the classes or is not a density."""
         arrays = [self.mean, self.variance]
         arrays += [] if self.missing is None else [self.missing]
-        if any(a.shape != (classes,) or not np.isfinite(a).all() for a in arrays):
-            raise FormatError(f"{self.name}: the density does not fit {classes} classes")
+        if any(array.shape != (class_count,) or not np.isfinite(array).all() for array in arrays):
+            raise FormatError(f"{self.name}: the density does not fit {class_count} classes")
         if not (self.variance > 0).all():
             raise FormatError(f"{self.name}: a variance is not positive")
 
     @cached_property
-    def constant(self) -> Floats:
+    def log_constant(self) -> Floats:
         """All of the log-density but the square, for each class."""
-        constant = -0.5 * np.log(2 * np.pi * self.variance)
+        log_constant = -0.5 * np.log(2 * np.pi * self.variance)
         if self.truncated:
-            deviation = np.sqrt(self.variance)
-            low = (self.feature.lower - self.mean) / deviation
-            high = (self.feature.upper - self.mean) / deviation
-            constant = constant - _log_ndtr_between(low, high)
+            standard_deviation = np.sqrt(self.variance)
+            lower_z = (self.feature.lower - self.mean) / standard_deviation
+            upper_z = (self.feature.upper - self.mean) / standard_deviation
+            log_constant = log_constant - _log_ndtr_between(lower_z, upper_z)
         if self.missing is not None:
-            constant = constant + _log(1 - self.missing)
-        return np.asarray(constant)
+            log_constant = log_constant + _log_probability(1 - self.missing)
+        return np.asarray(log_constant)
 
     @cached_property
     def log_missing(self) -> Floats:
         """What a missing value adds to each class."""
         if self.missing is None:
             return np.zeros(len(self.mean))
-        return _log(self.missing)
+        return _log_probability(self.missing)
 
-    def label(self, value: Any, schema: Schema) -> str:
+    def describe_value(self, value: Any, schema: Schema) -> str:
         """The value, in words."""
-        column = np.array([value], dtype=object)
-        tokens, outliers = schema.missing_tokens, schema.outliers
-        number = float(numbers_of(self.feature, column, tokens, outliers)[0])
+        value_column = np.array([value], dtype=object)
+        missing_tokens, outliers = schema.missing_tokens, schema.outliers
+        number = float(parse_numbers(self.feature, value_column, missing_tokens, outliers)[0])
         return "(missing)" if np.isnan(number) else f"{number:g}"
 
 
@@ -149,48 +149,63 @@ class PairFactor:
         """Names of the two features."""
         return self.cells[0].feature.name, self.cells[1].feature.name
 
-    def check(self, classes: int) -> None:
+    def check_classes(self, class_count: int) -> None:
         """Refuse what does not fit the cells or is not a number."""
-        named = " and ".join(self.names)
+        pair_name = " and ".join(self.names)
         if len(set(self.names)) < 2:
-            raise FormatError(f"{named}: a pair is of two features")
-        widths = []
-        for cells, groups in zip(self.cells, self.groups, strict=True):
-            if len(groups) != cells.size or min(groups) < -1 or max(groups) < 0:
-                raise FormatError(f"{named}: the groups do not fit the cells")
-            widths.append(max(groups) + 1)
-        if self.scores.shape != (classes, widths[0] * widths[1]):
-            raise FormatError(f"{named}: the factor does not fit its groups")
+            raise FormatError(f"{pair_name}: a pair is of two features")
+        group_counts = []
+        for feature_cells, cell_groups in zip(self.cells, self.groups, strict=True):
+            if (
+                len(cell_groups) != feature_cells.size
+                or min(cell_groups) < -1
+                or max(cell_groups) < 0
+            ):
+                raise FormatError(f"{pair_name}: the groups do not fit the cells")
+            group_counts.append(max(cell_groups) + 1)
+        if self.scores.shape != (class_count, group_counts[0] * group_counts[1]):
+            raise FormatError(f"{pair_name}: the factor does not fit its groups")
         if not np.isfinite(self.scores).all():
-            raise FormatError(f"{named}: a score is not a number")
+            raise FormatError(f"{pair_name}: a score is not a number")
 
     @cached_property
-    def by_cells(self) -> Floats:
+    def scores_by_cells(self) -> Floats:
         """What each two cells add, of shape (cells of one, cells of the other, classes)."""
-        one, two = (np.array(groups)[:, None] for groups in self.groups)
-        joint = one * (max(self.groups[1]) + 1) + two.T
-        found = np.ascontiguousarray(self.scores.T)[joint]
-        found[(one < 0) | (two.T < 0)] = 0.0
-        return np.asarray(found)
+        first_groups, second_groups = (
+            np.array(cell_groups)[:, None] for cell_groups in self.groups
+        )
+        pair_indices = first_groups * (max(self.groups[1]) + 1) + second_groups.T
+        cell_scores = np.ascontiguousarray(self.scores.T)[pair_indices]
+        cell_scores[(first_groups < 0) | (second_groups.T < 0)] = 0.0
+        return np.asarray(cell_scores)
 
-    def labels(self) -> list[str]:
+    def describe_groups(self) -> list[str]:
         """The columns of ``scores``, in words."""
-        words = [
+        group_labels = [
             [
-                _joined([cells.labels[i] for i in np.flatnonzero(np.array(groups) == g)])
-                for g in range(max(groups) + 1)
+                _join_labels(
+                    [
+                        feature_cells.labels[cell_index]
+                        for cell_index in np.flatnonzero(np.array(cell_groups) == group_index)
+                    ]
+                )
+                for group_index in range(max(cell_groups) + 1)
             ]
-            for cells, groups in zip(self.cells, self.groups, strict=True)
+            for feature_cells, cell_groups in zip(self.cells, self.groups, strict=True)
         ]
-        return [f"{a} & {b}" for a in words[0] for b in words[1]]
+        return [
+            f"{first_label} & {second_label}"
+            for first_label in group_labels[0]
+            for second_label in group_labels[1]
+        ]
 
 
-def _joined(labels: list[str]) -> str:
+def _join_labels(labels: list[str]) -> str:
     """A few cells in words: all of them, or the first and the last."""
     return " | ".join(labels) if len(labels) <= 3 else f"{labels[0]} … {labels[-1]}"
 
 
-def _log(probability: Floats) -> Floats:
+def _log_probability(probability: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(probability))
 
@@ -199,19 +214,19 @@ def _log_ndtr_between(low: Floats, high: Floats) -> Floats:
     """log(Phi(high) - Phi(low)), also far in a tail, where both round to the same number."""
     from scipy.special import log_ndtr
 
-    flip = low > 0  # work in the left tail, where log_ndtr is accurate
-    low, high = np.where(flip, -high, low), np.where(flip, -low, high)
-    a, b = log_ndtr(low), log_ndtr(high)
-    return np.asarray(b + np.log1p(-np.exp(np.minimum(a - b, -1e-300))))
+    in_right_tail = low > 0  # work in the left tail, where log_ndtr is accurate
+    low, high = np.where(in_right_tail, -high, low), np.where(in_right_tail, -low, high)
+    log_lower, log_upper = log_ndtr(low), log_ndtr(high)
+    return np.asarray(log_upper + np.log1p(-np.exp(np.minimum(log_lower - log_upper, -1e-300))))
 
 
-def factor_body(factor: Factor | PairFactor) -> dict[str, Any]:
+def encode_factor(factor: Factor | PairFactor) -> dict[str, Any]:
     """Plain values for JSON."""
     if isinstance(factor, PairFactor):
         return {
             "features": list(factor.names),
-            "edges": [list(cells.edges) for cells in factor.cells],
-            "groups": [list(groups) for groups in factor.groups],
+            "edges": [list(feature_cells.edges) for feature_cells in factor.cells],
+            "groups": [list(cell_groups) for cell_groups in factor.groups],
             "scores": factor.scores.tolist(),
         }
     if isinstance(factor, CellFactor):
@@ -261,17 +276,22 @@ class GaussianBody(Body):
 
 
 @overload
-def factor_of(body: PairBody, schema: Schema) -> PairFactor: ...
+def decode_factor(body: PairBody, schema: Schema) -> PairFactor: ...
 @overload
-def factor_of(body: CellBody | GaussianBody, schema: Schema) -> Factor: ...
-def factor_of(body: PairBody | CellBody | GaussianBody, schema: Schema) -> Factor | PairFactor:
-    """What :func:`factor_body` wrote, if it fits the schema."""
+def decode_factor(body: CellBody | GaussianBody, schema: Schema) -> Factor: ...
+def decode_factor(body: PairBody | CellBody | GaussianBody, schema: Schema) -> Factor | PairFactor:
+    """What :func:`encode_factor` wrote, if it fits the schema."""
     if isinstance(body, PairBody):
-        one, two = (cells_from(schema, *of) for of in zip(body.features, body.edges, strict=True))
-        groups = (tuple(body.groups[0]), tuple(body.groups[1]))
-        return PairFactor((one, two), groups, np.array(body.scores, dtype=float))
+        first_cells, second_cells = (
+            load_cells(schema, *name_and_edges)
+            for name_and_edges in zip(body.features, body.edges, strict=True)
+        )
+        pair_groups = (tuple(body.groups[0]), tuple(body.groups[1]))
+        return PairFactor(
+            (first_cells, second_cells), pair_groups, np.array(body.scores, dtype=float)
+        )
     if isinstance(body, CellBody):
-        cells = cells_from(schema, body.feature, body.edges)
+        cells = load_cells(schema, body.feature, body.edges)
         return CellFactor(cells, np.array(body.log_probability, dtype=float))
     feature = schema[body.feature]
     if not isinstance(feature, Numeric):

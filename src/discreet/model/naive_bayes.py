@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from discreet.arrays import Floats
-from discreet.documents import Body, dump, load, read_text
-from discreet.encoding import Cells, columns_of, numbers_of, refuse_infinity
-from discreet.errors import FormatError, about
+from discreet.documents import Body, dump_document, load_document, read_text
+from discreet.encoding import Cells, get_columns, parse_numbers, refuse_infinity
+from discreet.errors import FormatError, error_context
 from discreet.model.explanation import Evidence, Explanation, show_model
 from discreet.model.factors import (
     CellBody,
@@ -32,17 +32,18 @@ from discreet.model.factors import (
     GaussianFactor,
     PairBody,
     PairFactor,
-    factor_body,
-    factor_of,
+    decode_factor,
+    encode_factor,
 )
 from discreet.privacy import Guarantee, GuaranteeBody
 from discreet.projection import Projection, ProjectionBody
 from discreet.schema import Schema, SchemaBody
 
-__all__ = ["NaiveBayesModel", "normalised"]
+__all__ = ["NaiveBayesModel", "compute_log_posterior"]
 
 VERSION = 3
-CHUNK = 4096
+"""Version of the format of a model's JSON."""
+CHUNK_ROWS = 4096
 """Rows that are scored at once: their intermediate values fit into the processor's cache."""
 
 
@@ -72,25 +73,25 @@ class NaiveBayesModel:
     schema: Schema
     log_prior: Floats
     factors: Sequence[Factor]
-    guarantee: Guarantee = field(default_factory=Guarantee.nothing)
+    guarantee: Guarantee = field(default_factory=Guarantee.make_unprotected)
     projection: Projection | None = None
     pairs: Sequence[PairFactor] = ()
     inputs: Schema = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        before = self.schema if self.projection is None else self.projection.before
-        object.__setattr__(self, "inputs", before)
-        object.__setattr__(self, "guarantee", self.guarantee.under(schema=self.schema))
-        classes = len(self.schema.classes)
-        names = [factor.name for factor in self.factors]
-        if len(set(names)) < len(names):
+        input_schema = self.schema if self.projection is None else self.projection.input_schema
+        object.__setattr__(self, "inputs", input_schema)
+        object.__setattr__(self, "guarantee", self.guarantee.void_if(schema=self.schema))
+        class_count = len(self.schema.classes)
+        factor_names = [factor.name for factor in self.factors]
+        if len(set(factor_names)) < len(factor_names):
             raise FormatError("a feature has two factors")
-        if self.projection is not None and self.projection.after != self.schema:
+        if self.projection is not None and self.projection.output_schema != self.schema:
             raise FormatError("the projection makes other features than the model's schema has")
-        if self.log_prior.shape != (classes,) or not (self.log_prior <= 1e-9).all():
-            raise FormatError(f"the prior does not fit {classes} classes")
+        if self.log_prior.shape != (class_count,) or not (self.log_prior <= 1e-9).all():
+            raise FormatError(f"the prior does not fit {class_count} classes")
         for factor in (*self.factors, *self.pairs):
-            factor.check(classes)
+            factor.check_classes(class_count)
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -99,68 +100,84 @@ class NaiveBayesModel:
 
     def predict_joint_log_proba(self, rows: Any) -> Floats:
         """Joint: log P(c) + sum of log P(x_j | c), of shape (rows, classes)."""
-        names = self.inputs.names
-        columns = columns_of(rows, names)
-        score = np.tile(self.log_prior, (len(columns[names[0]]), 1))
+        input_names = self.inputs.names
+        columns = get_columns(rows, input_names)
+        log_joint = np.tile(self.log_prior, (len(columns[input_names[0]]), 1))
         if self.projection is not None:
-            columns = self.projection.columns(columns)
-        numbers: list[tuple[GaussianFactor, Any]] = []
-        found: dict[Cells, Any] = {}  # a pair mostly has the cells of its features' own tables
+            columns = self.projection.transform_columns(columns)
+        gaussian_columns: list[tuple[GaussianFactor, Any]] = []
+        cell_indices: dict[
+            Cells, Any
+        ] = {}  # a pair mostly has the cells of its features' own tables
         for factor in self.factors:
             if isinstance(factor, CellFactor):
-                by_cell = np.ascontiguousarray(factor.log_probability.T)
-                found[factor.cells] = factor.cells.column(columns[factor.name])
-                score += by_cell[found[factor.cells]]
+                scores_by_cell = np.ascontiguousarray(factor.log_probability.T)
+                cell_indices[factor.cells] = factor.cells.encode_column(columns[factor.name])
+                log_joint += scores_by_cell[cell_indices[factor.cells]]
             else:
-                numbers.append((factor, columns[factor.name]))
+                gaussian_columns.append((factor, columns[factor.name]))
         for pair in self.pairs:
-            for own in pair.cells:
-                if own not in found:
-                    found[own] = own.column(columns[own.feature.name])
-            score += pair.by_cells[found[pair.cells[0]], found[pair.cells[1]]]
-        if numbers:
-            tokens, outliers = self.schema.missing_tokens, self.schema.outliers
-            matrix = np.empty((len(score), len(numbers)))
-            for index, (factor, column) in enumerate(numbers):
-                matrix[:, index] = numbers_of(factor.feature, column, tokens, outliers)
-            self._add_gaussian([factor for factor, _ in numbers], matrix, score)
-        return score
+            for feature_cells in pair.cells:
+                if feature_cells not in cell_indices:
+                    cell_indices[feature_cells] = feature_cells.encode_column(
+                        columns[feature_cells.feature.name]
+                    )
+            log_joint += pair.scores_by_cells[
+                cell_indices[pair.cells[0]], cell_indices[pair.cells[1]]
+            ]
+        if gaussian_columns:
+            missing_tokens, outliers = self.schema.missing_tokens, self.schema.outliers
+            number_matrix = np.empty((len(log_joint), len(gaussian_columns)))
+            for column_index, (factor, column) in enumerate(gaussian_columns):
+                number_matrix[:, column_index] = parse_numbers(
+                    factor.feature, column, missing_tokens, outliers
+                )
+            self._add_gaussian([factor for factor, _ in gaussian_columns], number_matrix, log_joint)
+        return log_joint
 
     def score_matrix(self, matrix: Floats) -> Floats:
         """The same for a float array and a model whose factors are all Gaussian."""
-        score = np.tile(self.log_prior, (len(matrix), 1))
+        log_joint = np.tile(self.log_prior, (len(matrix), 1))
         self._add_gaussian(
-            [f for f in self.factors if isinstance(f, GaussianFactor)], matrix, score
+            [factor for factor in self.factors if isinstance(factor, GaussianFactor)],
+            matrix,
+            log_joint,
         )
-        return score
+        return log_joint
 
     @staticmethod
-    def _add_gaussian(factors: list[GaussianFactor], matrix: Floats, score: Floats) -> None:
-        mean = np.array([factor.mean for factor in factors]).T
-        weight = np.array([-0.5 / factor.variance for factor in factors]).T
-        constant = np.array([factor.constant for factor in factors]).T
-        absent = np.array([factor.log_missing for factor in factors]).T
-        square = np.empty((min(CHUNK, len(matrix)), matrix.shape[1]))
-        for start in range(0, len(matrix), CHUNK):
-            chunk = matrix[start : start + CHUNK]
-            part = square[: len(chunk)]
-            missing = None
+    def _add_gaussian(factors: list[GaussianFactor], matrix: Floats, log_joint: Floats) -> None:
+        class_means = np.array([factor.mean for factor in factors]).T
+        square_weights = np.array([-0.5 / factor.variance for factor in factors]).T
+        log_constants = np.array([factor.log_constant for factor in factors]).T
+        missing_scores = np.array([factor.log_missing for factor in factors]).T
+        square_buffer = np.empty((min(CHUNK_ROWS, len(matrix)), matrix.shape[1]))
+        for first_row in range(0, len(matrix), CHUNK_ROWS):
+            chunk = matrix[first_row : first_row + CHUNK_ROWS]
+            chunk_squares = square_buffer[: len(chunk)]
+            is_missing = None
             if not np.isfinite(chunk.sum()):
                 refuse_infinity(chunk, [factor.name for factor in factors])
-                missing = np.isnan(chunk)
-            for c in range(len(mean)):
-                np.subtract(chunk, mean[c], out=part)
-                np.multiply(part, part, out=part)
-                if missing is None or not missing.any():
-                    score[start : start + CHUNK, c] += part @ weight[c] + constant[c].sum()
+                is_missing = np.isnan(chunk)
+            for c in range(len(class_means)):
+                np.subtract(chunk, class_means[c], out=chunk_squares)
+                np.multiply(chunk_squares, chunk_squares, out=chunk_squares)
+                if is_missing is None or not is_missing.any():
+                    log_joint[first_row : first_row + CHUNK_ROWS, c] += (
+                        chunk_squares @ square_weights[c] + log_constants[c].sum()
+                    )
                     continue
                 with np.errstate(invalid="ignore"):
-                    terms = np.where(missing, absent[c], part * weight[c] + constant[c])
-                score[start : start + CHUNK, c] += terms.sum(axis=1)
+                    feature_terms = np.where(
+                        is_missing,
+                        missing_scores[c],
+                        chunk_squares * square_weights[c] + log_constants[c],
+                    )
+                log_joint[first_row : first_row + CHUNK_ROWS, c] += feature_terms.sum(axis=1)
 
     def predict_log_proba(self, rows: Any) -> Floats:
         """Posterior log P(c | x), of shape (rows, classes)."""
-        return normalised(self.predict_joint_log_proba(rows))
+        return compute_log_posterior(self.predict_joint_log_proba(rows))
 
     def predict_proba(self, rows: Any) -> Floats:
         """P(c | x), of shape (rows, classes)."""
@@ -179,36 +196,48 @@ class NaiveBayesModel:
         against : class label, optional
             The class to compare with; the runner-up if not given.
         """
-        names = self.inputs.names
+        input_names = self.inputs.names
         if not isinstance(row, Mapping):
-            row = dict(zip(names, row, strict=True))
-        columns = {name: np.array([row.get(name)], dtype=object) for name in names}
-        joint = self.predict_joint_log_proba(columns)[0]
+            row = dict(zip(input_names, row, strict=True))
+        columns = {name: np.array([row.get(name)], dtype=object) for name in input_names}
+        log_joint = self.predict_joint_log_proba(columns)[0]
         if self.projection is not None:
-            columns = self.projection.columns(columns)
-        order = np.argsort(-joint, kind="stable")
-        winner = int(order[0])
-        other = int(order[1]) if len(order) > 1 else winner
+            columns = self.projection.transform_columns(columns)
+        class_order = np.argsort(-log_joint, kind="stable")
+        predicted_index = int(class_order[0])
+        compared_index = int(class_order[1]) if len(class_order) > 1 else predicted_index
         if against is not None:
-            other = list(self.schema.classes).index(against)
+            compared_index = list(self.schema.classes).index(against)
         evidence = []
         for factor in self.factors:
-            alone = NaiveBayesModel(self.schema, np.zeros(len(joint)), [factor])
-            score = alone.predict_joint_log_proba(columns)[0]
-            label = factor.label(columns[factor.name][0], self.schema)
-            evidence.append(Evidence(factor.name, label, float(score[winner] - score[other])))
+            single_factor_model = NaiveBayesModel(self.schema, np.zeros(len(log_joint)), [factor])
+            class_scores = single_factor_model.predict_joint_log_proba(columns)[0]
+            value_label = factor.describe_value(columns[factor.name][0], self.schema)
+            evidence.append(
+                Evidence(
+                    factor.name,
+                    value_label,
+                    float(class_scores[predicted_index] - class_scores[compared_index]),
+                )
+            )
         for pair in self.pairs:
-            indices = [own.column(columns[own.feature.name])[0] for own in pair.cells]
-            score = pair.by_cells[indices[0], indices[1]]
-            label = " & ".join(own.labels[i] for own, i in zip(pair.cells, indices, strict=True))
-            odds = float(score[winner] - score[other])
-            evidence.append(Evidence(" & ".join(pair.names), label, odds))
-        evidence.sort(key=lambda one: -abs(one.log_odds))
+            cell_indices = [
+                feature_cells.encode_column(columns[feature_cells.feature.name])[0]
+                for feature_cells in pair.cells
+            ]
+            class_scores = pair.scores_by_cells[cell_indices[0], cell_indices[1]]
+            value_label = " & ".join(
+                feature_cells.labels[cell_index]
+                for feature_cells, cell_index in zip(pair.cells, cell_indices, strict=True)
+            )
+            log_odds = float(class_scores[predicted_index] - class_scores[compared_index])
+            evidence.append(Evidence(" & ".join(pair.names), value_label, log_odds))
+        evidence.sort(key=lambda item: -abs(item.log_odds))
         return Explanation(
-            str(self.schema.classes[winner]),
-            str(self.schema.classes[other]),
-            float(np.exp(normalised(joint[None])[0, winner])),
-            float(self.log_prior[winner] - self.log_prior[other]),
+            str(self.schema.classes[predicted_index]),
+            str(self.schema.classes[compared_index]),
+            float(np.exp(compute_log_posterior(log_joint[None])[0, predicted_index])),
+            float(self.log_prior[predicted_index] - self.log_prior[compared_index]),
             tuple(evidence),
         )
 
@@ -229,58 +258,58 @@ class NaiveBayesModel:
         return plot_model(self, strongest, ax)
 
     def _repr_html_(self) -> str:
-        from discreet.report.notebook import model_html
+        from discreet.report.notebook import render_model
 
-        return model_html(self)
+        return render_model(self)
 
     def to_json(self) -> str:
         """Write the model as versioned JSON."""
-        factors = [factor_body(factor) for factor in self.factors]
+        factor_bodies = [encode_factor(factor) for factor in self.factors]
         body = {
             "schema": self.schema.to_body(),
             "log_prior": self.log_prior.tolist(),
-            "factors": factors,
+            "factors": factor_bodies,
             "guarantee": self.guarantee.to_body(),
             "projection": None if self.projection is None else self.projection.to_body(),
-            "pairs": [factor_body(pair) for pair in self.pairs],
+            "pairs": [encode_factor(pair) for pair in self.pairs],
         }
-        return dump("model", VERSION, body)
+        return dump_document("model", VERSION, body)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> NaiveBayesModel:
         """Read a model; what is damaged, newer or of another kind is refused."""
-        body = load(text, "model", VERSION, ModelBody)
-        schema = body.public.value()
+        body = load_document(text, "model", VERSION, ModelBody)
+        schema = body.public.to_schema()
         try:
-            factors = [factor_of(factor, schema) for factor in body.factors]
-            promise = body.guarantee.guarantee()
-            projection = None if body.projection is None else body.projection.projection(schema)
-            pairs = [factor_of(pair, schema) for pair in body.pairs]
-            return cls(schema, np.array(body.log_prior), factors, promise, projection, pairs)
+            factors = [decode_factor(factor, schema) for factor in body.factors]
+            guarantee = body.guarantee.to_guarantee()
+            projection = None if body.projection is None else body.projection.to_projection(schema)
+            pairs = [decode_factor(pair, schema) for pair in body.pairs]
+            return cls(schema, np.array(body.log_prior), factors, guarantee, projection, pairs)
         except ValueError as error:
             raise FormatError(f"this model contradicts itself: {error}") from None
 
     @classmethod
     def read(cls, path: str | Path) -> NaiveBayesModel:
         """Read a model file."""
-        with about(path):
+        with error_context(path):
             return cls.from_json(read_text(path))
 
 
-def normalised(joint: Floats) -> Floats:
+def compute_log_posterior(log_joint: Floats) -> Floats:
     """Joint log-probabilities to posterior ones, safely: the largest becomes the reference.
 
     Parameters
     ----------
-    joint : array of float, (rows, classes)
+    log_joint : array of float, (rows, classes)
         log P(class, row).
     """
-    top = joint.max(axis=1, keepdims=True)
-    if np.isneginf(top).any():  # impossible under every class: nothing is known
-        joint = np.where(np.isneginf(top), 0.0, joint)
-        top = joint.max(axis=1, keepdims=True)
-    shifted = joint - top
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+    max_log_joint = log_joint.max(axis=1, keepdims=True)
+    if np.isneginf(max_log_joint).any():  # impossible under every class: nothing is known
+        log_joint = np.where(np.isneginf(max_log_joint), 0.0, log_joint)
+        max_log_joint = log_joint.max(axis=1, keepdims=True)
+    shifted_joint = log_joint - max_log_joint
+    return np.asarray(shifted_joint - np.log(np.exp(shifted_joint).sum(axis=1, keepdims=True)))
 
 
 class ModelBody(Body):

@@ -19,10 +19,10 @@ from discreet.model.naive_bayes import NaiveBayesModel
 from discreet.randomness import Random, as_random
 from discreet.schema import Categorical, Numeric
 
-__all__ = ["sample"]
+__all__ = ["sample_records"]
 
 
-def sample(
+def sample_records(
     model: NaiveBayesModel, count: int, random_state: int | Random | None = None
 ) -> dict[str, NDArray[Any]]:
     """Draw synthetic records: the features that the model uses, then the class.
@@ -44,10 +44,10 @@ def sample(
     Examples
     --------
     >>> from discreet import MixedNB
-    >>> from discreet.datasets import mortgage
-    >>> people = mortgage(2000)
+    >>> from discreet.datasets import make_mortgage
+    >>> people = make_mortgage(2000)
     >>> model = MixedNB(schema=people.schema).fit(people.X, people.y).model_
-    >>> columns = sample(model, 3, random_state=0)
+    >>> columns = sample_records(model, 3, random_state=0)
     >>> len(columns["income"]), list(columns)[-1]
     (3, 'missed_payment')
     """
@@ -58,67 +58,81 @@ def sample(
             "this model knows linear combinations of columns, from which the columns themselves "
             "cannot be drawn; train one without a projection"
         )
-    random = as_random(random_state)
-    classes = _chosen(np.exp(model.log_prior)[None, :], np.zeros(count, np.intp), random)
+    random_source = as_random(random_state)
+    class_indices = _draw_indices(
+        np.exp(model.log_prior)[None, :], np.zeros(count, np.intp), random_source
+    )
     columns: dict[str, NDArray[Any]] = {}
     for factor in model.factors:
         if isinstance(factor, CellFactor):
-            columns[factor.name] = _cells(factor, classes, random)
+            columns[factor.name] = _draw_cell_values(factor, class_indices, random_source)
         elif isinstance(factor, GaussianFactor):
-            columns[factor.name] = _numbers(factor, classes, random)
+            columns[factor.name] = _draw_numbers(factor, class_indices, random_source)
         else:
             raise EstimationError("records can be drawn from tables and densities only")
-    labels = np.empty(len(model.schema.classes), dtype=object)
-    labels[:] = model.schema.classes
-    columns[model.schema.target] = labels[classes]
+    class_labels = np.empty(len(model.schema.classes), dtype=object)
+    class_labels[:] = model.schema.classes
+    columns[model.schema.target] = class_labels[class_indices]
     return columns
 
 
-def _chosen(probability: Floats, rows: Indices, random: Random) -> Indices:
-    """For each row of ``rows`` one index, by the law in that line of ``probability``."""
-    ends = np.cumsum(probability, axis=1)
-    ends /= ends[:, -1:]
-    return np.asarray((random.uniform(len(rows))[:, None] >= ends[rows, :-1]).sum(axis=1))
+def _draw_indices(probability: Floats, law_indices: Indices, random: Random) -> Indices:
+    """For each row of ``law_indices`` one index, by the law in that line of ``probability``."""
+    cumulative_probability = np.cumsum(probability, axis=1)
+    cumulative_probability /= cumulative_probability[:, -1:]
+    return np.asarray(
+        (random.uniform(len(law_indices))[:, None] >= cumulative_probability[law_indices, :-1]).sum(
+            axis=1
+        )
+    )
 
 
-def _cells(factor: CellFactor, classes: Indices, random: Random) -> NDArray[Any]:
+def _draw_cell_values(factor: CellFactor, class_indices: Indices, random: Random) -> NDArray[Any]:
     cells, feature = factor.cells, factor.cells.feature
     probability = np.exp(factor.log_probability)
-    if cells.missing is not None and probability.sum(axis=1).max() > 1.02:
-        probability[:, cells.missing] = 0.0  # the model ignores it, or knows its evidence only
-    where = _chosen(probability, classes, random)
+    if cells.missing_index is not None and probability.sum(axis=1).max() > 1.02:
+        probability[:, cells.missing_index] = (
+            0.0  # the model ignores it, or knows its evidence only
+        )
+    drawn_cells = _draw_indices(probability, class_indices, random)
     if isinstance(feature, Categorical):
-        values = np.empty(cells.size, dtype=object)
-        values[: cells.values] = feature.values
-        if cells.other is not None:
-            values[cells.other] = "(other)"
-        return values[where]
-    left, width = np.array(cells.edges[:-1]), np.diff(cells.edges)
-    bins = np.minimum(where, cells.values - 1)
-    numbers = left[bins] + random.uniform(len(where)) * width[bins]
+        cell_values = np.empty(cells.size, dtype=object)
+        cell_values[: cells.value_count] = feature.values
+        if cells.other_index is not None:
+            cell_values[cells.other_index] = "(other)"
+        return cell_values[drawn_cells]
+    left_edges, bin_widths = np.array(cells.edges[:-1]), np.diff(cells.edges)
+    bin_indices = np.minimum(drawn_cells, cells.value_count - 1)
+    numbers = left_edges[bin_indices] + random.uniform(len(drawn_cells)) * bin_widths[bin_indices]
     # bins of whole numbers end before the next whole number
-    return _listed(feature, np.floor(numbers) if feature.integer else numbers, where != bins)
+    return _list_values(
+        feature, np.floor(numbers) if feature.integer else numbers, drawn_cells != bin_indices
+    )
 
 
-def _numbers(factor: GaussianFactor, classes: Indices, random: Random) -> NDArray[Any]:
+def _draw_numbers(factor: GaussianFactor, class_indices: Indices, random: Random) -> NDArray[Any]:
     from scipy.special import ndtr, ndtri
 
-    mean, deviation = factor.mean[classes], np.sqrt(factor.variance[classes])
-    low, high = np.zeros(len(classes)), np.ones(len(classes))
+    row_means, row_deviations = factor.mean[class_indices], np.sqrt(factor.variance[class_indices])
+    lower_quantile, upper_quantile = np.zeros(len(class_indices)), np.ones(len(class_indices))
     if factor.truncated:
-        low = ndtr((factor.feature.lower - mean) / deviation)
-        high = ndtr((factor.feature.upper - mean) / deviation)
-    drawn = low + (high - low) * (random.uniform(len(classes)) + 2.0**-54)
-    absent = np.zeros(len(classes), dtype=bool)
+        lower_quantile = ndtr((factor.feature.lower - row_means) / row_deviations)
+        upper_quantile = ndtr((factor.feature.upper - row_means) / row_deviations)
+    drawn_quantiles = lower_quantile + (upper_quantile - lower_quantile) * (
+        random.uniform(len(class_indices)) + 2.0**-54
+    )
+    is_absent = np.zeros(len(class_indices), dtype=bool)
     if factor.missing is not None:
-        absent = random.uniform(len(classes)) < factor.missing[classes]
-    return _listed(factor.feature, mean + deviation * ndtri(drawn), absent)
+        is_absent = random.uniform(len(class_indices)) < factor.missing[class_indices]
+    return _list_values(
+        factor.feature, row_means + row_deviations * ndtri(drawn_quantiles), is_absent
+    )
 
 
-def _listed(feature: Numeric, numbers: Floats, absent: NDArray[np.bool_]) -> NDArray[Any]:
+def _list_values(feature: Numeric, numbers: Floats, is_absent: NDArray[np.bool_]) -> NDArray[Any]:
     """Numbers inside the public bounds, whole where the feature is; None where absent."""
     numbers = np.clip(numbers, feature.lower, feature.upper)
     values = np.empty(len(numbers), dtype=object)
-    values[:] = [round(one) for one in numbers] if feature.integer else numbers.tolist()
-    values[absent] = None
+    values[:] = [round(number) for number in numbers] if feature.integer else numbers.tolist()
+    values[is_absent] = None
     return values

@@ -10,13 +10,13 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A line of a plot, with standard errors if it has any."""
 
     label: str
     x: Sequence[float]
     y: Sequence[float]
-    error: Sequence[float] = ()
+    standard_errors: Sequence[float] = ()
     style: str = "-"
 
 
@@ -25,9 +25,9 @@ class Panel:
     """One pair of axes."""
 
     title: str
-    lines: Sequence[Line]
-    x: str
-    y: str
+    lines: Sequence[PlotLine]
+    x_label: str
+    y_label: str
     log_x: bool = False
     log_y: bool = False
 
@@ -42,24 +42,36 @@ class Figure:
     columns: int = 2
 
 
-def flat(label: str, at: Sequence[float], value: float, style: str = ":") -> Line:
+def make_flat_line(
+    label: str, x_values: Sequence[float], y_value: float, style: str = ":"
+) -> PlotLine:
     """A horizontal line from the first to the last x value.
 
     Parameters
     ----------
     label : str
-    at : sequence of float
-    value : float
+    x_values : sequence of float
+    y_value : float
     style : str
     """
-    return Line(label, [at[0], at[-1]], [value, value], style=style)
+    return PlotLine(label, [x_values[0], x_values[-1]], [y_value, y_value], style=style)
 
 
-COLOURS = ("#0b5cad", "#b34a00", "#00735a", "#a03c78", "#6b5500", "#1a1a1a", "#8a5fd0", "#c2185b")
-MARKS = "os^Dvx*P"
+LINE_COLOURS = (
+    "#0b5cad",
+    "#b34a00",
+    "#00735a",
+    "#a03c78",
+    "#6b5500",
+    "#1a1a1a",
+    "#8a5fd0",
+    "#c2185b",
+)
+LINE_MARKERS = "os^Dvx*P"
+"""Marker of each line by its place in the legend, of matplotlib."""
 
 
-def draw(figure: Figure, stem: Path) -> bool:
+def draw_figure(figure: Figure, stem: Path) -> bool:
     """Write ``stem.svg`` and ``stem.png``; False where matplotlib is not installed.
 
     Parameters
@@ -74,71 +86,94 @@ def draw(figure: Figure, stem: Path) -> bool:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    columns = min(figure.columns, len(figure.panels))
-    rows = math.ceil(len(figure.panels) / columns)
-    names = dict.fromkeys(line.label for panel in figure.panels for line in panel.lines)
-    looks = {name: k for k, name in enumerate(names)}
-    width = 4.6 * columns if columns > 1 else 7.0
+    column_count = min(figure.columns, len(figure.panels))
+    row_count = math.ceil(len(figure.panels) / column_count)
+    line_labels = dict.fromkeys(line.label for panel in figure.panels for line in panel.lines)
+    style_indices = {line_label: style_index for style_index, line_label in enumerate(line_labels)}
+    figure_width = 4.6 * column_count if column_count > 1 else 7.0
     with pyplot.rc_context({"svg.hashsalt": "discreet", "svg.fonttype": "none", "font.size": 9}):
-        made, axes = pyplot.subplots(
-            rows, columns, figsize=(width, 3.4 * rows + 0.4), squeeze=False, layout="constrained"
+        canvas, axes = pyplot.subplots(
+            row_count,
+            column_count,
+            figsize=(figure_width, 3.4 * row_count + 0.4),
+            squeeze=False,
+            layout="constrained",
         )
-        for place, panel in zip(axes.flat, figure.panels, strict=False):
-            _panel(place, panel, looks)
-        for place in list(axes.flat)[len(figure.panels) :]:
-            place.set_visible(False)
+        for panel_axes, panel in zip(axes.flat, figure.panels, strict=False):
+            _draw_panel(panel_axes, panel, style_indices)
+        for panel_axes in list(axes.flat)[len(figure.panels) :]:
+            panel_axes.set_visible(False)
         handles: dict[str, Any] = {}
-        for place in axes.flat:
-            for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
+        for panel_axes in axes.flat:
+            for handle, label in zip(*panel_axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
-        longest = max(len(name) for name in looks)
-        across = max(1, min(len(looks), int(width * 72 / (5.0 * longest + 45))))
-        made.legend(
-            [handles[name] for name in looks], list(looks), loc="outside lower center", ncols=across
+        longest_label = max(len(line_label) for line_label in style_indices)
+        legend_columns = max(
+            1, min(len(style_indices), int(figure_width * 72 / (5.0 * longest_label + 45)))
         )
-        made.savefig(f"{stem}.svg", metadata={"Date": None})
-        made.savefig(f"{stem}.png", dpi=110)
-        pyplot.close(made)
+        canvas.legend(
+            [handles[line_label] for line_label in style_indices],
+            list(style_indices),
+            loc="outside lower center",
+            ncols=legend_columns,
+        )
+        canvas.savefig(f"{stem}.svg", metadata={"Date": None})
+        canvas.savefig(f"{stem}.png", dpi=110)
+        pyplot.close(canvas)
     return True
 
 
-def _panel(place: Any, panel: Panel, looks: Mapping[str, int]) -> None:
+def _draw_panel(panel_axes: Any, panel: Panel, style_indices: Mapping[str, int]) -> None:
     for line in panel.lines:
-        k = looks[line.label]
-        look: dict[str, Any] = {"color": COLOURS[k % 8], "linestyle": line.style, "linewidth": 1.4}
+        style_index = style_indices[line.label]
+        line_style: dict[str, Any] = {
+            "color": LINE_COLOURS[style_index % 8],
+            "linestyle": line.style,
+            "linewidth": 1.4,
+        }
         if len(line.x) > 1 and line.style == "-":
-            look |= {"marker": MARKS[k % 8], "markersize": 4}
-        if len(line.error):
-            look.pop("linestyle")
-            place.errorbar(line.x, line.y, line.error, label=line.label, capsize=2, **look)
+            line_style |= {"marker": LINE_MARKERS[style_index % 8], "markersize": 4}
+        if len(line.standard_errors):
+            line_style.pop("linestyle")
+            panel_axes.errorbar(
+                line.x, line.y, line.standard_errors, label=line.label, capsize=2, **line_style
+            )
         else:
-            place.plot(line.x, line.y, label=line.label, **look)
-    place.set_title(panel.title, fontsize=10)
-    place.set_xlabel(panel.x)
-    place.set_ylabel(panel.y)
+            panel_axes.plot(line.x, line.y, label=line.label, **line_style)
+    panel_axes.set_title(panel.title, fontsize=10)
+    panel_axes.set_xlabel(panel.x_label)
+    panel_axes.set_ylabel(panel.y_label)
     if panel.log_x:
-        _log_scale(place.xaxis, place.set_xscale, sorted({x for one in panel.lines for x in one.x}))
+        _set_log_scale(
+            panel_axes.xaxis,
+            panel_axes.set_xscale,
+            sorted({x for plot_line in panel.lines for x in plot_line.x}),
+        )
     if panel.log_y:
-        _log_scale(place.yaxis, place.set_yscale)
-    place.grid(alpha=0.3)
+        _set_log_scale(panel_axes.yaxis, panel_axes.set_yscale)
+    panel_axes.grid(alpha=0.3)
 
 
-def _log_scale(axis: Any, scale: Callable[[str], None], at: Sequence[float] = ()) -> None:
+def _set_log_scale(
+    axis: Any, set_scale: Callable[[str], None], x_values: Sequence[float] = ()
+) -> None:
     """Set a log scale with plain numbers as ticks: the points' own values, or a few per decade."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-    scale("log")
+    set_scale("log")
     low, high = axis.get_view_interval()
-    wide = high / max(low, 1e-300)
-    if at:
-        kept: list[float] = []
-        for one in at:
-            if not kept or math.log(one / kept[-1]) > 0.1 * math.log(wide):
-                kept.append(one)
-        axis.set_major_locator(FixedLocator(kept))
+    value_ratio = high / max(low, 1e-300)
+    if x_values:
+        tick_values: list[float] = []
+        for x_value in x_values:
+            if not tick_values or math.log(x_value / tick_values[-1]) > 0.1 * math.log(value_ratio):
+                tick_values.append(x_value)
+        axis.set_major_locator(FixedLocator(tick_values))
     else:
-        subs = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if wide < 10 else (1.0, 2.0, 5.0)
-        axis.set_major_locator(LogLocator(subs=subs if wide < 1e3 else (1.0,)))
-    plain = FuncFormatter(lambda value, _: f"{value:,.0f}" if value == int(value) else f"{value:g}")
-    axis.set_major_formatter(plain)
+        decade_ticks = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if value_ratio < 10 else (1.0, 2.0, 5.0)
+        axis.set_major_locator(LogLocator(subs=decade_ticks if value_ratio < 1e3 else (1.0,)))
+    tick_formatter = FuncFormatter(
+        lambda value, _: f"{value:,.0f}" if value == int(value) else f"{value:g}"
+    )
+    axis.set_major_formatter(tick_formatter)
     axis.set_minor_locator(NullLocator())

@@ -12,10 +12,18 @@ from typing import Any
 import numpy as np
 
 from discreet.model import GaussianFactor
-from discreet.model.evaluation import score
-from discreet.papers.drawing import Figure, Panel, flat
-from discreet.papers.results import CLOSE, Cell, Gap, Results, Statement, every, verdict
-from discreet.privacy import rounded_up
+from discreet.model.evaluation import score_model
+from discreet.papers.drawing import Figure, Panel, make_flat_line
+from discreet.papers.results import (
+    MAX_CLOSE_DIFFERENCE,
+    PairedDifference,
+    PaperCell,
+    PaperResults,
+    Statement,
+    check_all_hold,
+    format_verdict,
+)
+from discreet.privacy import format_rounded_up
 from discreet.schema import Categorical, Numeric
 
 TITLE = "Naive Bayes under local differential privacy, reproduced"
@@ -49,465 +57,731 @@ which limits it would be the same.
 CODE = ("estimators", "local", "mechanisms", "collection", "estimation", "projection.py")
 REPEATS = 50
 
-DISCRETE = ("car", "chess", "mushroom", "connect4")
+DISCRETE_TABLES = ("car", "chess", "mushroom", "connect4")
 ORACLES = ("de", "sue", "oue", "she", "the")
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
-READINGS = ("per person", "per report")
-CONTINUOUS = {"australian": 2, "diabetes": 4}
-"""Table to buckets."""
+EPSILON_READINGS = ("per person", "per report")
+BINS_BY_TABLE = {"australian": 2, "diabetes": 4}
+"""Buckets of each numeric feature, by table."""
 PROJECTIONS = ("raw", "PCA", "DCA")
-SOURCES = ("not private", "public sample")
-SIZES = {
+PROJECTION_SOURCES = ("not private", "public sample")
+COMPONENTS_BY_PROJECTION = {
     ("australian", "PCA"): 1,
     ("australian", "DCA"): 1,
     ("diabetes", "PCA"): 6,
     ("diabetes", "DCA"): 1,
 }
+"""Number of components in figure 3, by table and projection."""
 THETAS = (0.05, 0.25, 0.4, 0.55, 0.7, 0.85)
-FEWER = {"connect4": 5}
+"""Thresholds of THE that are compared."""
+REPETITION_DIVISORS = {"connect4": 5}
 """Repetitions are divided by this: 67,557 rows say the same with fewer."""
 
 
-def cells(quick: bool) -> list[Cell]:
+def list_cells(quick: bool) -> list[PaperCell]:
     """Every point of figures 2 to 4, the limits without noise, and THE by theta."""
     epsilons = (0.5, 2.0, 5.0) if quick else EPSILONS
-    tables = DISCRETE[:3] if quick else DISCRETE
-    made = [
-        Cell.of("2", table=table, oracle=oracle, epsilon=epsilon, reading=reading)
+    tables = DISCRETE_TABLES[:3] if quick else DISCRETE_TABLES
+    paper_cells = [
+        PaperCell.from_parameters("2", table=table, oracle=oracle, epsilon=epsilon, reading=reading)
         for table in tables
         for oracle in ORACLES
         for epsilon in epsilons
-        for reading in READINGS
+        for reading in EPSILON_READINGS
     ]
-    made += [Cell.of("2", table=table, oracle="none") for table in tables]
-    made += [
-        Cell.of("theta", table=table, theta=theta, epsilon=epsilon)
+    paper_cells += [PaperCell.from_parameters("2", table=table, oracle="none") for table in tables]
+    paper_cells += [
+        PaperCell.from_parameters("theta", table=table, theta=theta, epsilon=epsilon)
         for table in ("car", "mushroom")
         for theta in THETAS
         for epsilon in (1.0, 3.0)
     ]
-    ways = [("raw", "none"), *((p, s) for p in PROJECTIONS[1:] for s in SOURCES)]
-    for table in CONTINUOUS:
-        for way, source in ways:
+    projection_ways = [
+        ("raw", "none"),
+        *((projection, source) for projection in PROJECTIONS[1:] for source in PROJECTION_SOURCES),
+    ]
+    for table in BINS_BY_TABLE:
+        for projection_way, source in projection_ways:
             for epsilon in epsilons:
-                about = {"table": table, "projection": way, "source": source, "epsilon": epsilon}
-                made += [Cell.of("3", oracle=oracle, **about) for oracle in ("de", "oue")]
-                made += [Cell.of("4", approach=approach, **about) for approach in (1, 2, 3)]
-        made += [Cell.of("3", table=table, oracle="none")]
-        made += [Cell.of("4", table=table, approach="none")]
-    return made
+                parameters = {
+                    "table": table,
+                    "projection": projection_way,
+                    "source": source,
+                    "epsilon": epsilon,
+                }
+                paper_cells += [
+                    PaperCell.from_parameters("3", oracle=oracle, **parameters)
+                    for oracle in ("de", "oue")
+                ]
+                paper_cells += [
+                    PaperCell.from_parameters("4", approach=approach, **parameters)
+                    for approach in (1, 2, 3)
+                ]
+        paper_cells += [PaperCell.from_parameters("3", table=table, oracle="none")]
+        paper_cells += [PaperCell.from_parameters("4", table=table, approach="none")]
+    return paper_cells
 
 
-def compute(cell: Cell, repeats: int, quick: bool) -> dict[str, list[float]]:
+def compute(cell: PaperCell, repeats: int, quick: bool) -> dict[str, list[float]]:
     """Accuracy, a number for each repetition."""
-    count = max(2, repeats // FEWER.get(cell["table"], 1))
-    run = {"2": _discrete, "theta": _by_theta, "3": _continuous, "4": _continuous}[cell.figure]
-    return {"accuracy": [run(cell, repeat) for repeat in range(count)]}
+    repetition_count = max(2, repeats // REPETITION_DIVISORS.get(cell["table"], 1))
+    score_cell = {
+        "2": _score_discrete,
+        "theta": _score_theta,
+        "3": _score_continuous,
+        "4": _score_continuous,
+    }[cell.figure]
+    return {"accuracy": [score_cell(cell, repeat) for repeat in range(repetition_count)]}
 
 
 @cache
-def _rows(table: str) -> Any:
+def _load_rows(table: str) -> Any:
     from discreet.datasets import load
 
-    data = load(table)
-    if table not in CONTINUOUS:
-        return data
+    dataset = load(table)
+    if table not in BINS_BY_TABLE:
+        return dataset
     # every column is a number, as in the paper: codes of categories, too
-    features, frame = [], data.frame.copy()
-    for feature in data.schema.features:
+    numeric_features, frame = [], dataset.frame.copy()
+    for feature in dataset.schema.features:
         if isinstance(feature, Categorical):
-            codes = [float(str(value)) for value in feature.values]
+            category_numbers = [float(str(value)) for value in feature.values]
             frame[feature.name] = frame[feature.name].astype(float)
-            features.append(Numeric(feature.name, min(codes), max(codes), optional=False))
+            numeric_features.append(
+                Numeric(feature.name, min(category_numbers), max(category_numbers), optional=False)
+            )
         else:
-            features.append(feature)
-    return replace(data, schema=replace(data.schema, features=tuple(features)), frame=frame)
+            numeric_features.append(feature)
+    return replace(
+        dataset, schema=replace(dataset.schema, features=tuple(numeric_features)), frame=frame
+    )
 
 
-def _split(table: str, repeat: int) -> tuple[Any, Any, Any]:
+def _split_rows(table: str, repeat: int) -> tuple[Any, Any, Any]:
     """Rows, and the indices to learn from and to be tested on."""
-    data = _rows(table)
-    order = np.random.default_rng(repeat).permutation(len(data.y))
-    return data, *np.split(order, [int(0.8 * len(order))])
+    dataset = _load_rows(table)
+    row_order = np.random.default_rng(repeat).permutation(len(dataset.y))
+    return dataset, *np.split(row_order, [int(0.8 * len(row_order))])
 
 
-def published(epsilon: float, **more: Any) -> Any:
+def make_published_estimator(epsilon: float, **options: Any) -> Any:
     """The paper's plan and estimator; also for benchmarks.
 
     Parameters
     ----------
     epsilon : float
         Total per person.
-    more
+    **options
         Further parameters of ``LocalNB``.
     """
     from discreet.estimators import LocalNB
 
-    usual = {"plan": "paper", "postprocess": "paper", "assignment": "draw"}
-    return LocalNB(epsilon, **(usual | more))
+    paper_options = {"plan": "paper", "postprocess": "paper", "assignment": "draw"}
+    return LocalNB(epsilon, **(paper_options | options))
 
 
-def _discrete(cell: Cell, repeat: int) -> float:
-    data, train, test = _split(cell["table"], repeat)
-    X, y = data.X, data.y
+def _score_discrete(cell: PaperCell, repeat: int) -> float:
+    dataset, training_rows, test_rows = _split_rows(cell["table"], repeat)
+    X, y = dataset.X, dataset.y
     if cell["oracle"] == "none":
-        return _without_noise(data, train, test, 8)
+        return _score_without_noise(dataset, training_rows, test_rows, 8)
     theta = 0.25 if cell["oracle"] == "the" else None
-    nb = published(
-        cell["epsilon"], oracle=cell["oracle"], theta=theta, schema=data.schema, random_state=repeat
+    nb = make_published_estimator(
+        cell["epsilon"],
+        oracle=cell["oracle"],
+        theta=theta,
+        schema=dataset.schema,
+        random_state=repeat,
     )
     if cell["reading"] == "per person":
-        return float(nb.fit(X.iloc[train], y[train]).score(X.iloc[test], y[test]))
-    nb.fit(X.iloc[train[:50]], y[train[:50]])  # makes the plan, which does not depend on rows
-    return _everyone_answers_all(nb.plan_, X.iloc[train], y[train], X.iloc[test], y[test], repeat)
+        return float(
+            nb.fit(X.iloc[training_rows], y[training_rows]).score(X.iloc[test_rows], y[test_rows])
+        )
+    nb.fit(
+        X.iloc[training_rows[:50]], y[training_rows[:50]]
+    )  # makes the plan, which does not depend on rows
+    return _score_all_answered(
+        nb.plan_, X.iloc[training_rows], y[training_rows], X.iloc[test_rows], y[test_rows], repeat
+    )
 
 
-def _everyone_answers_all(plan: Any, X: Any, y: Any, X_test: Any, y_test: Any, seed: int) -> float:
+def _score_all_answered(plan: Any, X: Any, y: Any, X_test: Any, y_test: Any, seed: int) -> float:
     """The other reading: n + 1 reports of epsilon each from everyone."""
     from discreet.collection.tally import Tally
-    from discreet.encoding import class_codes
+    from discreet.encoding import encode_classes
     from discreet.estimation import estimate
-    from discreet.local.inversion import statistics_of
+    from discreet.local.inversion import estimate_statistics
     from discreet.randomness import SeededRandom
     from discreet.statistics import Table
 
-    columns = {name: X[name].to_numpy() for name in plan.schema.names}
-    codes = plan.encoded(columns, class_codes(plan.schema, y))
-    random, tally = SeededRandom(seed), Tally(plan, simulated=True)
-    for question in range(len(plan.questions)):
-        tally.add_values(question, plan.randomized(question, codes, random))
-    found, count = statistics_of(tally), len(plan.questions)
+    columns = {column_name: X[column_name].to_numpy() for column_name in plan.schema.names}
+    encoded_answers = plan.encode_columns(columns, encode_classes(plan.schema, y))
+    simulated_random, tally = SeededRandom(seed), Tally(plan, simulated=True)
+    for question_index in range(len(plan.questions)):
+        tally.add_values(
+            question_index,
+            plan.randomize_records(question_index, encoded_answers, simulated_random),
+        )
+    summed_statistics, question_count = estimate_statistics(tally), len(plan.questions)
     tables = {
-        name: Table(one.cells, one.counts / count, one.variances / count**2)
-        for name, one in found.tables.items()
+        table_name: Table(
+            summed_table.cells,
+            summed_table.counts / question_count,
+            summed_table.variances / question_count**2,
+        )
+        for table_name, summed_table in summed_statistics.tables.items()
     }
     scaled = replace(
-        found, totals=found.totals / count, variances=found.variances / count**2, tables=tables
+        summed_statistics,
+        totals=summed_statistics.totals / question_count,
+        variances=summed_statistics.variances / question_count**2,
+        tables=tables,
     )
-    return score(estimate(scaled, "paper"), X_test, y_test).accuracy
+    return score_model(estimate(scaled, "paper"), X_test, y_test).accuracy
 
 
-def _without_noise(data: Any, train: Any, test: Any, bins: int) -> float:
+def _score_without_noise(dataset: Any, training_rows: Any, test_rows: Any, bins: int) -> float:
     from discreet.estimators import LocalNB
 
-    nb = LocalNB(math.inf, schema=data.schema, bins=bins, random_state=0)
-    nb.fit(data.X.iloc[train], data.y[train])
-    return float(nb.score(data.X.iloc[test], data.y[test]))
+    nb = LocalNB(math.inf, schema=dataset.schema, bins=bins, random_state=0)
+    nb.fit(dataset.X.iloc[training_rows], dataset.y[training_rows])
+    return float(nb.score(dataset.X.iloc[test_rows], dataset.y[test_rows]))
 
 
-def _by_theta(cell: Cell, repeat: int) -> float:
-    data, train, test = _split(cell["table"], repeat)
-    nb = published(
-        cell["epsilon"], oracle="the", theta=cell["theta"], schema=data.schema, random_state=repeat
-    ).fit(data.X.iloc[train], data.y[train])
-    return float(nb.score(data.X.iloc[test], data.y[test]))
+def _score_theta(cell: PaperCell, repeat: int) -> float:
+    dataset, training_rows, test_rows = _split_rows(cell["table"], repeat)
+    nb = make_published_estimator(
+        cell["epsilon"],
+        oracle="the",
+        theta=cell["theta"],
+        schema=dataset.schema,
+        random_state=repeat,
+    ).fit(dataset.X.iloc[training_rows], dataset.y[training_rows])
+    return float(nb.score(dataset.X.iloc[test_rows], dataset.y[test_rows]))
 
 
-def _continuous(cell: Cell, repeat: int) -> float:
+def _score_continuous(cell: PaperCell, repeat: int) -> float:
     """Figures 3 (buckets) and 4 (normal densities), raw or projected."""
     table = cell["table"]
-    data, train, test = _split(table, repeat)
-    X, y, gaussian = data.X, data.y, cell.figure == "4"
-    what = cell["approach" if gaussian else "oracle"]
-    if what == "none":
-        if not gaussian:
-            return _without_noise(data, train, test, CONTINUOUS[table])
+    dataset, training_rows, test_rows = _split_rows(table, repeat)
+    X, y, is_gaussian = dataset.X, dataset.y, cell.figure == "4"
+    compared_value = cell["approach" if is_gaussian else "oracle"]
+    if compared_value == "none":
+        if not is_gaussian:
+            return _score_without_noise(dataset, training_rows, test_rows, BINS_BY_TABLE[table])
         from discreet.estimators import MixedNB
 
-        nb = MixedNB(schema=data.schema).fit(X.iloc[train], y[train])
-        return float(nb.score(X.iloc[test], y[test]))
-    options: dict[str, Any] = {"schema": data.schema, "random_state": repeat}
-    options["bins"] = CONTINUOUS[table]
+        nb = MixedNB(schema=dataset.schema).fit(X.iloc[training_rows], y[training_rows])
+        return float(nb.score(X.iloc[test_rows], y[test_rows]))
+    options: dict[str, Any] = {"schema": dataset.schema, "random_state": repeat}
+    options["bins"] = BINS_BY_TABLE[table]
     if cell["projection"] != "raw":
         from discreet.projection import DCA, PCA
 
-        size = 1 if gaussian else SIZES[table, cell["projection"]]
-        options["projection"] = {"PCA": PCA, "DCA": DCA}[cell["projection"]](size)
-        sample = train
+        component_count = 1 if is_gaussian else COMPONENTS_BY_PROJECTION[table, cell["projection"]]
+        options["projection"] = {"PCA": PCA, "DCA": DCA}[cell["projection"]](component_count)
+        sample_rows = training_rows
         if cell["source"] == "public sample":
-            cut = len(train) // 8  # a tenth of all rows
-            sample, train = train[:cut], train[cut:]
-        options["public_sample"] = (X.iloc[sample], y[sample])
-    if not gaussian:
-        nb = published(cell["epsilon"], oracle=what, **options)
-        return float(nb.fit(X.iloc[train], y[train]).score(X.iloc[test], y[test]))
+            sample_size = len(training_rows) // 8  # a tenth of all rows
+            sample_rows, training_rows = training_rows[:sample_size], training_rows[sample_size:]
+        options["public_sample"] = (X.iloc[sample_rows], y[sample_rows])
+    if not is_gaussian:
+        nb = make_published_estimator(cell["epsilon"], oracle=compared_value, **options)
+        return float(
+            nb.fit(X.iloc[training_rows], y[training_rows]).score(X.iloc[test_rows], y[test_rows])
+        )
     # a third each of the respondents for classes, means and squares, as in the paper
-    nb = published(cell["epsilon"], numeric="gaussian", plan="auto", approach=what, **options)
-    model = _as_published(nb.fit(X.iloc[train], y[train]))
-    return score(model, X.iloc[test], y[test]).accuracy
+    nb = make_published_estimator(
+        cell["epsilon"], numeric="gaussian", plan="auto", approach=compared_value, **options
+    )
+    model = _make_published_model(nb.fit(X.iloc[training_rows], y[training_rows]))
+    return score_model(model, X.iloc[test_rows], y[test_rows]).accuracy
 
 
-def _as_published(fitted: Any) -> Any:
+def _make_published_model(fitted: Any) -> Any:
     """Means and variances as they come: the estimator's own would draw them to one another."""
     factors = []
-    for one in fitted.statistics_.moments.values():
-        low, high = one.feature.lower, one.feature.upper
-        least = ((high - low) / 100) ** 2
-        mean, variance = np.clip(one.mean, low, high), np.maximum(one.variance, least)
-        factors.append(GaussianFactor(one.feature, mean, variance))
+    for moments in fitted.statistics_.moments.values():
+        lower_bound, upper_bound = moments.feature.lower, moments.feature.upper
+        min_variance = ((upper_bound - lower_bound) / 100) ** 2
+        mean, variance = (
+            np.clip(moments.mean, lower_bound, upper_bound),
+            np.maximum(moments.variance, min_variance),
+        )
+        factors.append(GaussianFactor(moments.feature, mean, variance))
     return replace(fitted.model_, factors=tuple(factors))
 
 
 # ---------------------------------------------------------------- figures and verdicts
 
-PRAISED = tuple(o for o in ORACLES if o != "she")
-WAYS = (("raw", "none"), *((way, source) for way in PROJECTIONS[1:] for source in SOURCES))
-NUMERIC: dict[str, tuple[str, tuple[Any, ...], str]] = {
+PRAISED_ORACLES = tuple(o for o in ORACLES if o != "she")
+PROJECTION_WAYS = (
+    ("raw", "none"),
+    *((way, source) for way in PROJECTIONS[1:] for source in PROJECTION_SOURCES),
+)
+NUMERIC_FIGURES: dict[str, tuple[str, tuple[Any, ...], str]] = {
     "3": ("oracle", ("de", "oue"), "buckets"),
     "4": ("approach", (1, 2, 3), "normal densities"),
 }
 """Figure to what is compared in it."""
-AXES = {"per person": "epsilon, total per person", "per report": "epsilon of each report"}
+PROJECTION_PAIRS = 12
+"""Intervals of the statements on projections: 2 tables, 2 oracles, 3 pairs."""
+APPROACH_PAIRS = 12
+"""Intervals of the statement on approaches: 2 tables, 3 projections, 2 pairs."""
+EPSILON_AXIS_TITLES = {
+    "per person": "epsilon, total per person",
+    "per report": "epsilon of each report",
+}
 
 
-def figures(results: Results) -> Iterator[Figure]:
+def make_figures(results: PaperResults) -> Iterator[Figure]:
     """Figures 2, 3 and 4, and accuracy by THE's theta."""
-    for reading in READINGS if (epsilons := results.among("2", "epsilon")) else ():
+    for reading in (
+        EPSILON_READINGS if (epsilons := results.list_parameter_values("2", "epsilon")) else ()
+    ):
         panels = []
-        for table in results.among("2", "table"):
-            about: dict[str, Any] = {"table": table, "reading": reading}
-            made = [results.line(o.upper(), "2", "epsilon", epsilons, oracle=o, **about)
-                    for o in ORACLES]  # fmt: skip
-            made.append(flat("no privacy", epsilons, results.mean("2", table=table, oracle="none")))
-            panels.append(Panel(table, made, AXES[reading], "accuracy"))
+        for table in results.list_parameter_values("2", "table"):
+            parameters: dict[str, Any] = {"table": table, "reading": reading}
+            plot_lines = [
+                results.make_line(
+                    oracle.upper(), "2", "epsilon", epsilons, oracle=oracle, **parameters
+                )
+                for oracle in ORACLES
+            ]
+            plot_lines.append(
+                make_flat_line(
+                    "no privacy", epsilons, results.compute_mean("2", table=table, oracle="none")
+                )
+            )
+            panels.append(Panel(table, plot_lines, EPSILON_AXIS_TITLES[reading], "accuracy"))
         yield Figure(f"figure 2 {reading}", f"Discrete features, epsilon {reading}.", panels)
-    for figure, (key, whats, kind) in NUMERIC.items():
-        panels, epsilons = [], results.among(figure, "epsilon")
-        for table in results.among(figure, "table"):
-            limit = results.mean(figure, table=table, **{key: "none"})
-            for what in whats:
-                made = []
-                for way, source in WAYS:
-                    about = {"table": table, "projection": way, "source": source, key: what}
-                    label = way if source == "none" else f"{way}, {source}"
-                    made.append(results.line(label, figure, "epsilon", epsilons, **about))
-                made.append(flat("raw, no privacy", epsilons, limit))
-                name = str(what).upper() if figure == "3" else f"approach {what}"
-                panels.append(Panel(f"{table}, {name}", made, AXES["per person"], "accuracy"))
+    for figure, (parameter_name, compared_values, figure_kind) in NUMERIC_FIGURES.items():
+        panels, epsilons = [], results.list_parameter_values(figure, "epsilon")
+        for table in results.list_parameter_values(figure, "table"):
+            exact_accuracy = results.compute_mean(figure, table=table, **{parameter_name: "none"})
+            for compared_value in compared_values:
+                plot_lines = []
+                for projection_way, source in PROJECTION_WAYS:
+                    parameters = {
+                        "table": table,
+                        "projection": projection_way,
+                        "source": source,
+                        parameter_name: compared_value,
+                    }
+                    label = projection_way if source == "none" else f"{projection_way}, {source}"
+                    plot_lines.append(
+                        results.make_line(label, figure, "epsilon", epsilons, **parameters)
+                    )
+                plot_lines.append(make_flat_line("raw, no privacy", epsilons, exact_accuracy))
+                panel_name = (
+                    str(compared_value).upper() if figure == "3" else f"approach {compared_value}"
+                )
+                panels.append(
+                    Panel(
+                        f"{table}, {panel_name}",
+                        plot_lines,
+                        EPSILON_AXIS_TITLES["per person"],
+                        "accuracy",
+                    )
+                )
         if panels:
-            yield Figure(f"figure {figure}", f"Numeric features, {kind}.", panels, len(whats))
+            yield Figure(
+                f"figure {figure}",
+                f"Numeric features, {figure_kind}.",
+                panels,
+                len(compared_values),
+            )
     panels = [
-        Panel(f"{table}, epsilon {rounded_up(epsilon)}",
-              [results.line("THE", "theta", "theta", THETAS, table=table, epsilon=epsilon)],
-              "theta", "accuracy")
-        for table in results.among("theta", "table")
-        for epsilon in results.among("theta", "epsilon")
-    ]  # fmt: skip
+        Panel(
+            f"{table}, epsilon {format_rounded_up(epsilon)}",
+            [results.make_line("THE", "theta", "theta", THETAS, table=table, epsilon=epsilon)],
+            "theta",
+            "accuracy",
+        )
+        for table in results.list_parameter_values("theta", "table")
+        for epsilon in results.list_parameter_values("theta", "epsilon")
+    ]
     if panels:
-        told = "Accuracy of THE by its threshold, epsilon per person."
-        yield Figure("theta of THE", told, panels)
+        caption = "Accuracy of THE by its threshold, epsilon per person."
+        yield Figure("theta of THE", caption, panels)
 
 
-def statements(results: Results) -> Iterator[Statement]:
+def check_statements(results: PaperResults) -> Iterator[Statement]:
     """The ten statements of the paper."""
-    epsilons = results.among("2", "epsilon")
-    tables: list[str] = results.among("2", "table")
+    epsilons = results.list_parameter_values("2", "epsilon")
+    tables: list[str] = results.list_parameter_values("2", "table")
     if "connect4" in tables:
-        shown, ok = _levels(results, "connect4", epsilons[0], lambda gap: gap.above(), 0.65)
+        measured_text, held_by_case = _check_levels(
+            results, "connect4", epsilons[0], lambda difference: difference.is_above(), 0.65
+        )
         yield Statement(
             "More than 65 % on Connect-4 at very small epsilon for all but SHE",
-            f"at {rounded_up(epsilons[0])}: {shown}; the majority class has 65.8 %",
-            verdict(ok, ""),
-            "" if all(ok.values()) else
-            "with that much noise the majority class is predicted, or something worse",
-        )  # fmt: skip
-    shown, ok = _levels(results, "mushroom", 0.5, lambda gap: gap.above(-CLOSE), 0.9)
+            f"at {format_rounded_up(epsilons[0])}: {measured_text}; the majority class has 65.8 %",
+            format_verdict(held_by_case, ""),
+            ""
+            if all(held_by_case.values())
+            else "with that much noise the majority class is predicted, or something worse",
+        )
+    measured_text, held_by_case = _check_levels(
+        results, "mushroom", 0.5, lambda difference: difference.is_above(-MAX_CLOSE_DIFFERENCE), 0.9
+    )
     yield Statement(
         "Nearly 90 % on Mushroom at epsilon 0.5 for all but SHE",
-        shown,
-        verdict(ok, ""),
-        "" if ok["per person"] else "0.5 for each of 23 reports is 11.5 in total",
+        measured_text,
+        format_verdict(held_by_case, ""),
+        "" if held_by_case["per person"] else "0.5 for each of 23 reports is 11.5 in total",
     )
-    yield _worst(results, tables, epsilons)
-    yield _direct(results)
-    yield _unary(results, tables, epsilons)
-    yield _theta(results)
-    yield from _projected(results)
-    yield _buckets(results)
-    yield _approaches(results)
-    yield _near(results, tables, min(e for e in epsilons if e > 2))
+    yield _check_worst_oracle(results, tables, epsilons)
+    yield _check_direct_encoding(results)
+    yield _check_unary_encodings(results, tables, epsilons)
+    yield _check_best_theta(results)
+    yield from _check_projections(results)
+    yield _check_discretisation(results)
+    yield _check_approaches(results)
+    yield _check_near_exact(results, tables, min(epsilon for epsilon in epsilons if epsilon > 2))
 
 
-def _at(results: Results, table: str, oracle: str, epsilon: float, reading: str) -> Any:
-    return results.series("2", table=table, oracle=oracle, epsilon=epsilon, reading=reading)
+def _get_accuracies(
+    results: PaperResults, table: str, oracle: str, epsilon: float, reading: str
+) -> Any:
+    return results.get_values("2", table=table, oracle=oracle, epsilon=epsilon, reading=reading)
 
 
-def _levels(
-    results: Results, table: str, epsilon: float, test: Callable[[Gap], bool | None], level: float
+def _check_levels(
+    results: PaperResults,
+    table: str,
+    epsilon: float,
+    check_difference: Callable[[PairedDifference], bool | None],
+    level: float,
 ) -> tuple[str, dict[str, bool | None]]:
     """Accuracies of all oracles, and by reading whether those that the paper praises pass."""
-    told, ok = [], {}
-    for reading in READINGS:
-        found = {o: Gap.of(_at(results, table, o, epsilon, reading), level, len(PRAISED))
-                 for o in ORACLES}  # fmt: skip
-        ok[reading] = every(test(found[o]) for o in PRAISED)
-        each = (f"{o.upper()} {100 * (level + g.mean):.1f} ± {100 * g.error:.1f}"
-                for o, g in found.items())  # fmt: skip
-        told.append(f"{reading} {', '.join(each)}")
-    return "; ".join(told), ok
+    measured_texts, held_by_reading = [], {}
+    for reading in EPSILON_READINGS:
+        differences = {
+            oracle: PairedDifference.from_pairs(
+                _get_accuracies(results, table, oracle, epsilon, reading),
+                level,
+                len(PRAISED_ORACLES),
+            )
+            for oracle in ORACLES
+        }
+        held_by_reading[reading] = check_all_hold(
+            check_difference(differences[oracle]) for oracle in PRAISED_ORACLES
+        )
+        oracle_texts = (
+            f"{oracle.upper()} {100 * (level + difference.mean):.1f} ± "
+            f"{100 * difference.standard_error:.1f}"
+            for oracle, difference in differences.items()
+        )
+        measured_texts.append(f"{reading} {', '.join(oracle_texts)}")
+    return "; ".join(measured_texts), held_by_reading
 
 
-def _worst(results: Results, tables: Sequence[str], epsilons: Sequence[float]) -> Statement:
+def _check_worst_oracle(
+    results: PaperResults, tables: Sequence[str], epsilons: Sequence[float]
+) -> Statement:
     """In how many cells SHE is lowest, and where another oracle is clearly lower."""
-    cells = list(itertools.product(tables, epsilons, READINGS))
-    lowest, lower = 0, []
-    for table, epsilon, reading in cells:
-        row = {o: _at(results, table, o, epsilon, reading) for o in ORACLES}
-        gaps = {o: Gap.of(row["she"], row[o], len(cells) * len(PRAISED)) for o in PRAISED}
-        lowest += all(gap.mean <= 0 for gap in gaps.values())
-        if beaten := [o.upper() for o in PRAISED if gaps[o].above()]:
-            where = f"{table} at {rounded_up(epsilon)} {reading}"
-            lower.append(f"{', '.join(beaten)} on {where}")
-    most = 2 * len(lower) < len(cells)
+    table_cells = list(itertools.product(tables, epsilons, EPSILON_READINGS))
+    lowest_count, beaten_texts = 0, []
+    for table, epsilon, reading in table_cells:
+        oracle_accuracies = {
+            oracle: _get_accuracies(results, table, oracle, epsilon, reading) for oracle in ORACLES
+        }
+        differences = {
+            oracle: PairedDifference.from_pairs(
+                oracle_accuracies["she"],
+                oracle_accuracies[oracle],
+                len(table_cells) * len(PRAISED_ORACLES),
+            )
+            for oracle in PRAISED_ORACLES
+        }
+        lowest_count += all(difference.mean <= 0 for difference in differences.values())
+        if beating_oracles := [
+            oracle.upper() for oracle in PRAISED_ORACLES if differences[oracle].is_above()
+        ]:
+            cell_text = f"{table} at {format_rounded_up(epsilon)} {reading}"
+            beaten_texts.append(f"{', '.join(beating_oracles)} on {cell_text}")
+    holds_mostly = 2 * len(beaten_texts) < len(table_cells)
     return Statement(
         "SHE is worst everywhere",
-        f"it has the lowest mean in {lowest} of {len(cells)} cells; another oracle is clearly "
-        f"lower in {len(lower)}" + (f" ({'; '.join(lower)})" if lower else ""),
-        "holds" if lowest == len(cells) else
-        "holds only up to noise" if not lower else
-        f"holds only outside {len(lower)} of {len(cells)} cells" if most else "does not hold",
-        "" if lowest == len(cells) else "elsewhere the oracles are too alike to be told apart"
-        if not lower else "DE is lower where a question has many cells and epsilon is small",
-    )  # fmt: skip
+        f"it has the lowest mean in {lowest_count} of {len(table_cells)} cells; another oracle is "
+        "clearly "
+        f"lower in {len(beaten_texts)}" + (f" ({'; '.join(beaten_texts)})" if beaten_texts else ""),
+        "holds"
+        if lowest_count == len(table_cells)
+        else "holds only up to noise"
+        if not beaten_texts
+        else f"holds only outside {len(beaten_texts)} of {len(table_cells)} cells"
+        if holds_mostly
+        else "does not hold",
+        ""
+        if lowest_count == len(table_cells)
+        else "elsewhere the oracles are too alike to be told apart"
+        if not beaten_texts
+        else "DE is lower where a question has many cells and epsilon is small",
+    )
 
 
-def _direct(results: Results) -> Statement:
-    told, ok = [], {}
-    for table, reading in itertools.product(("car", "chess"), READINGS):
-        row = {o: _at(results, table, o, 0.5, reading) for o in ORACLES}
-        others = {o: Gap.of(row[o], row["de"], 4 * len(PRAISED)) for o in ORACLES if o != "de"}
-        best = max(others, key=lambda o: others[o].mean)
-        ok[f"{table} {reading}"] = every(gap.above() is not True for gap in others.values())
-        told.append(f"{table} {reading} {best.upper()} {others[best]}")
+def _check_direct_encoding(results: PaperResults) -> Statement:
+    measured_texts, held_by_case = [], {}
+    for table, reading in itertools.product(("car", "chess"), EPSILON_READINGS):
+        oracle_accuracies = {
+            oracle: _get_accuracies(results, table, oracle, 0.5, reading) for oracle in ORACLES
+        }
+        differences = {
+            oracle: PairedDifference.from_pairs(
+                oracle_accuracies[oracle], oracle_accuracies["de"], 4 * len(PRAISED_ORACLES)
+            )
+            for oracle in ORACLES
+            if oracle != "de"
+        }
+        best_oracle = max(differences, key=lambda oracle: differences[oracle].mean)
+        held_by_case[f"{table} {reading}"] = check_all_hold(
+            difference.is_above() is not True for difference in differences.values()
+        )
+        measured_texts.append(f"{table} {reading} {best_oracle.upper()} {differences[best_oracle]}")
     return Statement(
         "DE is best at small epsilon on car and chess",
-        "best of the others minus DE at 0.5, points: " + ", ".join(told)
+        "best of the others minus DE at 0.5, points: "
+        + ", ".join(measured_texts)
         + " (holds: none is clearly better)",
-        verdict(ok),
-        "" if all(ok.values()) else "a question of car has up to 16 cells, more than the "
+        format_verdict(held_by_case),
+        ""
+        if all(held_by_case.values())
+        else "a question of car has up to 16 cells, more than the "
         "3 exp(epsilon) + 2 below which DE has the least variance",
-    )  # fmt: skip
+    )
 
 
-def _unary(results: Results, tables: Sequence[str], epsilons: Sequence[float]) -> Statement:
-    gaps, widest = {}, 0.0
-    for table, reading in itertools.product(tables, READINGS):
-        about: dict[str, Any] = {"table": table, "reading": reading}
-        sue, oue = (results.over("2", "epsilon", epsilons, oracle=o, **about)
-                    for o in ("sue", "oue"))  # fmt: skip
-        gaps[f"{table} {reading}"] = Gap.of(oue, sue, len(tables) * len(READINGS))
-        one, two = (results.line("", "2", "epsilon", epsilons, oracle=o, **about).y
-                    for o in ("sue", "oue"))  # fmt: skip
-        widest = max(widest, *(abs(a - b) for a, b in zip(one, two, strict=True)))
+def _check_unary_encodings(
+    results: PaperResults, tables: Sequence[str], epsilons: Sequence[float]
+) -> Statement:
+    differences, largest_difference = {}, 0.0
+    for table, reading in itertools.product(tables, EPSILON_READINGS):
+        parameters: dict[str, Any] = {"table": table, "reading": reading}
+        sue_accuracies, oue_accuracies = (
+            results.average_over("2", "epsilon", epsilons, oracle=oracle, **parameters)
+            for oracle in ("sue", "oue")
+        )
+        differences[f"{table} {reading}"] = PairedDifference.from_pairs(
+            oue_accuracies, sue_accuracies, len(tables) * len(EPSILON_READINGS)
+        )
+        sue_means, oue_means = (
+            results.make_line("", "2", "epsilon", epsilons, oracle=oracle, **parameters).y
+            for oracle in ("sue", "oue")
+        )
+        largest_difference = max(
+            largest_difference,
+            *(
+                abs(sue_mean - oue_mean)
+                for sue_mean, oue_mean in zip(sue_means, oue_means, strict=True)
+            ),
+        )
     return Statement(
         "SUE and OUE are alike",
         "OUE minus SUE, mean over epsilon, points: "
-        + ", ".join(f"{case} {gap}" for case, gap in gaps.items())
-        + f"; {100 * widest:.1f} at most in a single cell",
-        verdict({case: gap.within() for case, gap in gaps.items()}),
+        + ", ".join(f"{case} {difference}" for case, difference in differences.items())
+        + f"; {100 * largest_difference:.1f} at most in a single cell",
+        format_verdict({case: difference.is_within() for case, difference in differences.items()}),
     )
 
 
-def _theta(results: Results) -> Statement:
-    told, beaten = [], []
-    for table in results.among("theta", "table"):
-        for epsilon in results.among("theta", "epsilon"):
-            row = {t: results.series("theta", table=table, theta=t, epsilon=epsilon)
-                   for t in THETAS}  # fmt: skip
-            gaps = {t: Gap.of(row[t], row[0.25], 4 * len(THETAS)) for t in THETAS}
-            best = max(gaps, key=lambda t: gaps[t].mean)
-            beaten.append(any(gap.above() for gap in gaps.values()))
-            told.append(f"{table} at {rounded_up(epsilon)} {best:g} ({gaps[best]})")
+def _check_best_theta(results: PaperResults) -> Statement:
+    measured_texts, has_better_theta = [], []
+    for table in results.list_parameter_values("theta", "table"):
+        for epsilon in results.list_parameter_values("theta", "epsilon"):
+            theta_accuracies = {
+                theta: results.get_values("theta", table=table, theta=theta, epsilon=epsilon)
+                for theta in THETAS
+            }
+            differences = {
+                theta: PairedDifference.from_pairs(
+                    theta_accuracies[theta], theta_accuracies[0.25], 4 * len(THETAS)
+                )
+                for theta in THETAS
+            }
+            best_theta = max(differences, key=lambda theta: differences[theta].mean)
+            has_better_theta.append(
+                any(difference.is_above() for difference in differences.values())
+            )
+            measured_texts.append(
+                f"{table} at {format_rounded_up(epsilon)} {best_theta:g} "
+                f"({differences[best_theta]})"
+            )
     return Statement(
         "theta = 0.25 is best for THE",
-        "best theta, and points above 0.25: " + ", ".join(told),
-        "does not hold" if any(beaten) else "holds",
-        "the threshold of least variance lies between 1/2 and 1" if any(beaten) else "",
+        "best theta, and points above 0.25: " + ", ".join(measured_texts),
+        "does not hold" if any(has_better_theta) else "holds",
+        "the threshold of least variance lies between 1/2 and 1" if any(has_better_theta) else "",
     )
 
 
-def _average(results: Results, figure: str, table: str, way: str, source: str, what: Any) -> Any:
+def _average_over_epsilons(
+    results: PaperResults,
+    figure: str,
+    table: str,
+    projection_way: str,
+    source: str,
+    compared_value: Any,
+) -> Any:
     """Mean over epsilon of every repetition."""
-    about = {"table": table, "projection": way, "source": "none" if way == "raw" else source}
-    epsilons = results.among(figure, "epsilon")
-    return results.over(figure, "epsilon", epsilons, **about, **{NUMERIC[figure][0]: what})
+    parameters = {
+        "table": table,
+        "projection": projection_way,
+        "source": "none" if projection_way == "raw" else source,
+    }
+    epsilons = results.list_parameter_values(figure, "epsilon")
+    return results.average_over(
+        figure, "epsilon", epsilons, **parameters, **{NUMERIC_FIGURES[figure][0]: compared_value}
+    )
 
 
-def _projected(results: Results) -> Iterator[Statement]:
-    for source in SOURCES:
-        told, first, second = [], {}, {}
-        for table, oracle in itertools.product(CONTINUOUS, ("de", "oue")):
-            dca, pca, raw = (_average(results, "3", table, way, source, oracle)
-                             for way in ("DCA", "PCA", "raw"))  # fmt: skip
+def _check_projections(results: PaperResults) -> Iterator[Statement]:
+    for source in PROJECTION_SOURCES:
+        measured_texts, dca_is_best, pca_beats_raw = [], {}, {}
+        for table, oracle in itertools.product(BINS_BY_TABLE, ("de", "oue")):
+            dca_accuracies, pca_accuracies, raw_accuracies = (
+                _average_over_epsilons(results, "3", table, projection_way, source, oracle)
+                for projection_way in ("DCA", "PCA", "raw")
+            )
             case = f"{table} {oracle.upper()}"
-            first[case] = every(Gap.of(dca, other, 12).above() for other in (pca, raw))
-            second[case] = Gap.of(pca, raw, 12).above()
-            means = "/".join(f"{100 * np.mean(one):.1f}" for one in (dca, pca, raw))
-            told.append(f"{case} {means} (PCA minus raw {Gap.of(pca, raw)})")
-        both = every([*first.values(), *second.values()])
+            dca_is_best[case] = check_all_hold(
+                PairedDifference.from_pairs(
+                    dca_accuracies, accuracies, comparison_count=PROJECTION_PAIRS
+                ).is_above()
+                for accuracies in (pca_accuracies, raw_accuracies)
+            )
+            pca_beats_raw[case] = PairedDifference.from_pairs(
+                pca_accuracies, raw_accuracies, comparison_count=PROJECTION_PAIRS
+            ).is_above()
+            mean_texts = "/".join(
+                f"{100 * np.mean(accuracies):.1f}"
+                for accuracies in (dca_accuracies, pca_accuracies, raw_accuracies)
+            )
+            measured_texts.append(
+                f"{case} {mean_texts} (PCA minus raw "
+                f"{PairedDifference.from_pairs(pca_accuracies, raw_accuracies)})"
+            )
+        all_hold = check_all_hold([*dca_is_best.values(), *pca_beats_raw.values()])
         yield Statement(
             f"DCA best, then PCA, then raw (buckets, projection {source})",
-            "mean over epsilon, DCA/PCA/raw: " + ", ".join(told),
-            "holds" if both else
-            "holds only for DCA being best" if every(first.values()) else verdict(first),
-            "" if both else "PCA looks for spread, not for what tells the classes apart",
-        )  # fmt: skip
+            "mean over epsilon, DCA/PCA/raw: " + ", ".join(measured_texts),
+            "holds"
+            if all_hold
+            else "holds only for DCA being best"
+            if check_all_hold(dca_is_best.values())
+            else format_verdict(dca_is_best),
+            "" if all_hold else "PCA looks for spread, not for what tells the classes apart",
+        )
 
 
-def _buckets(results: Results) -> Statement:
-    told, ok = [], {}
-    for table, way in itertools.product(CONTINUOUS, ("DCA", "raw")):
-        best = [max((_average(results, figure, table, way, "not private", what)
-                     for what in NUMERIC[figure][1]), key=lambda one: float(np.mean(one)))
-                for figure in ("3", "4")]  # fmt: skip
-        gap = Gap.of(best[0], best[1], 24)
-        ok[f"{table} {way}"] = gap.above()
-        told.append(f"{table} {way} " + "/".join(f"{100 * np.mean(one):.1f}" for one in best)
-                    + f" ({gap})")  # fmt: skip
+def _check_discretisation(results: PaperResults) -> Statement:
+    measured_texts, held_by_case = [], {}
+    for table, projection_way in itertools.product(BINS_BY_TABLE, ("DCA", "raw")):
+        best_accuracies = [
+            max(
+                (
+                    _average_over_epsilons(
+                        results, figure, table, projection_way, "not private", compared_value
+                    )
+                    for compared_value in NUMERIC_FIGURES[figure][1]
+                ),
+                key=lambda accuracies: float(np.mean(accuracies)),
+            )
+            for figure in ("3", "4")
+        ]
+        difference = PairedDifference.from_pairs(
+            best_accuracies[0], best_accuracies[1], comparison_count=24
+        )
+        held_by_case[f"{table} {projection_way}"] = difference.is_above()
+        measured_texts.append(
+            f"{table} {projection_way} "
+            + "/".join(f"{100 * np.mean(accuracies):.1f}" for accuracies in best_accuracies)
+            + f" ({difference})"
+        )
     return Statement(
         "Discretisation is better than Gaussian Naive Bayes",
         "mean over epsilon, best oracle of buckets/best approach of densities, and the difference: "
-        + ", ".join(told),
-        verdict(ok),
+        + ", ".join(measured_texts),
+        format_verdict(held_by_case),
     )
 
 
-def _approaches(results: Results) -> Statement:
-    told, ok = [], {}
-    for table, way in itertools.product(CONTINUOUS, PROJECTIONS):
-        three = [_average(results, "4", table, way, "not private", a) for a in (1, 2, 3)]
-        ok[f"{table} {way}"] = every(Gap.of(other, three[0], 12).above() for other in three[1:])
-        told.append(f"{table} {way} " + "/".join(f"{100 * np.mean(one):.1f}" for one in three))
-    raw = every(held for case, held in ok.items() if case.endswith("raw"))
+def _check_approaches(results: PaperResults) -> Statement:
+    measured_texts, held_by_case = [], {}
+    for table, projection_way in itertools.product(BINS_BY_TABLE, PROJECTIONS):
+        approach_accuracies = [
+            _average_over_epsilons(results, "4", table, projection_way, "not private", approach)
+            for approach in (1, 2, 3)
+        ]
+        held_by_case[f"{table} {projection_way}"] = check_all_hold(
+            PairedDifference.from_pairs(
+                accuracies, approach_accuracies[0], comparison_count=APPROACH_PAIRS
+            ).is_above()
+            for accuracies in approach_accuracies[1:]
+        )
+        measured_texts.append(
+            f"{table} {projection_way} "
+            + "/".join(f"{100 * np.mean(accuracies):.1f}" for accuracies in approach_accuracies)
+        )
+    raw_holds = check_all_hold(
+        case_holds for case, case_holds in held_by_case.items() if case.endswith("raw")
+    )
     return Statement(
         "Approach 1 is worst",
-        "mean over epsilon, approaches 1/2/3: " + ", ".join(told),
-        "holds only without projection" if raw and not any(
-            held for case, held in ok.items() if not case.endswith("raw")) else verdict(ok),
-        "" if all(ok.values()) else
-        "with one dimension approaches 1 and 3 are the same mechanism",
-    )  # fmt: skip
+        "mean over epsilon, approaches 1/2/3: " + ", ".join(measured_texts),
+        "holds only without projection"
+        if raw_holds
+        and not any(
+            case_holds for case, case_holds in held_by_case.items() if not case.endswith("raw")
+        )
+        else format_verdict(held_by_case),
+        ""
+        if all(held_by_case.values())
+        else "with one dimension approaches 1 and 3 are the same mechanism",
+    )
 
 
-def _near(results: Results, tables: Sequence[str], epsilon: float) -> Statement:
+def _check_near_exact(results: PaperResults, tables: Sequence[str], epsilon: float) -> Statement:
     """How far the best oracle is from no privacy just above epsilon 2."""
-    gaps, ok, least, most = {}, {}, 0.0, 1.0
-    for reading, table in itertools.product(READINGS, tables):
-        none = results.series("2", table=table, oracle="none")
-        found = [Gap.of(none, _at(results, table, o, epsilon, reading), 2 * len(tables) * 4)
-                 for o in PRAISED]  # fmt: skip
-        case, best = f"{table} {reading}", min(found, key=lambda gap: gap.mean)
-        gaps[case], lows = best, min(gap.low for gap in found)
-        ok[case] = best.within() if lows <= CLOSE else False
-        least = max(least, best.high) if ok[case] else least
-        most = min(most, lows) if ok[case] is False else most
-    same = f"limits from {100 * least:.1f} to {100 * most:.1f} points would give the same verdict"
+    differences, held_by_case, lower_limit, upper_limit = {}, {}, 0.0, 1.0
+    for reading, table in itertools.product(EPSILON_READINGS, tables):
+        exact_accuracies = results.get_values("2", table=table, oracle="none")
+        oracle_differences = [
+            PairedDifference.from_pairs(
+                exact_accuracies,
+                _get_accuracies(results, table, oracle, epsilon, reading),
+                2 * len(tables) * 4,
+            )
+            for oracle in PRAISED_ORACLES
+        ]
+        case, smallest_difference = (
+            f"{table} {reading}",
+            min(oracle_differences, key=lambda difference: difference.mean),
+        )
+        differences[case], lowest_bound = (
+            smallest_difference,
+            min(difference.low for difference in oracle_differences),
+        )
+        held_by_case[case] = (
+            smallest_difference.is_within() if lowest_bound <= MAX_CLOSE_DIFFERENCE else False
+        )
+        lower_limit = (
+            max(lower_limit, smallest_difference.high) if held_by_case[case] else lower_limit
+        )
+        upper_limit = min(upper_limit, lowest_bound) if held_by_case[case] is False else upper_limit
+    limits_text = (
+        f"limits from {100 * lower_limit:.1f} to {100 * upper_limit:.1f} points would give the "
+        "same verdict"
+    )
     return Statement(
         "epsilon > 2 is very close to no privacy",
-        f"no privacy minus the best oracle at {rounded_up(epsilon)}, points: "
-        + ", ".join(f"{case} {gap}" for case, gap in gaps.items())
-        + (f"; {same}" if None not in ok.values() else ""),
-        verdict(ok),
-        "" if all(ok.values()) else "one report per person of that epsilon is noisy where there "
+        f"no privacy minus the best oracle at {format_rounded_up(epsilon)}, points: "
+        + ", ".join(f"{case} {difference}" for case, difference in differences.items())
+        + (f"; {limits_text}" if None not in held_by_case.values() else ""),
+        format_verdict(held_by_case),
+        ""
+        if all(held_by_case.values())
+        else "one report per person of that epsilon is noisy where there "
         "are many features and few rows",
-    )  # fmt: skip
+    )

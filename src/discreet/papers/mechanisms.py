@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.papers.drawing import Figure, Line, Panel
-from discreet.papers.results import Cell, Results, Statement
-from discreet.privacy import rounded_up
+from discreet.papers.drawing import Figure, Panel, PlotLine
+from discreet.papers.results import PaperCell, PaperResults, Statement
+from discreet.privacy import format_rounded_up
 
 TITLE = "Advanced local mechanisms for machine learning, checked"
 NOTES = """
@@ -28,288 +28,401 @@ CODE = ("mechanisms", "local", "estimation", "estimators")
 REPEATS = 40
 
 EPSILONS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
-NAMES = ("Laplace", "Duchi", "Piecewise", "Hybrid")
-MANY = 9
+MECHANISM_NAMES = ("Laplace", "Duchi", "Piecewise", "Hybrid")
+MANY_DIMENSIONS = 9
 """Dimensions of the second figure."""
-PEOPLE = 2000
-CLAIMED = (0.5, 1.0, 2.0, 3.0)
-LISTINGS = ("5.1 Laplace", "5.2 Duchi, one number", "5.3 Duchi, d = 2", "5.3 Duchi, d = 4",
-            "the text's Duchi, d = 2", "5.4 Piecewise, grid 16",
-            "5.4 Piecewise, grid 256")  # fmt: skip
-WAYS = ("Laplace, all at once", "one bit", "Duchi", "Piecewise", "Hybrid")
+PEOPLE_COUNT = 2000
+"""Simulated people in each repetition."""
+CLAIMED_EPSILONS = (0.5, 1.0, 2.0, 3.0)
+"""Epsilons that the chapter's listings are given."""
+LISTINGS = (
+    "5.1 Laplace",
+    "5.2 Duchi, one number",
+    "5.3 Duchi, d = 2",
+    "5.3 Duchi, d = 4",
+    "the text's Duchi, d = 2",
+    "5.4 Piecewise, grid 16",
+    "5.4 Piecewise, grid 256",
+)
+BAYES_MECHANISMS = ("Laplace, all at once", "one bit", "Duchi", "Piecewise", "Hybrid")
 TABLES = ("diabetes", "skin")
 
 
-def cells(quick: bool) -> list[Cell]:
+def list_cells(quick: bool) -> list[PaperCell]:
     """Errors by mechanism and epsilon, listings by claimed epsilon, Naive Bayes, the example."""
     epsilons = EPSILONS[1::3] if quick else EPSILONS
-    made = [
-        Cell.of("error", mechanism=name, dimensions=size, epsilon=epsilon)
-        for size in (1, MANY)
-        for name in NAMES
+    paper_cells = [
+        PaperCell.from_parameters(
+            "error", mechanism=mechanism, dimensions=dimensions, epsilon=epsilon
+        )
+        for dimensions in (1, MANY_DIMENSIONS)
+        for mechanism in MECHANISM_NAMES
         for epsilon in epsilons
     ]
-    made += [Cell.of("listings", listing=one, claimed=e) for one in LISTINGS for e in CLAIMED]
-    made += [Cell.of("bias", epsilon=e) for e in (1.0, 3.0, 6.0)]
-    made += [
-        Cell.of("bayes", table=table, way=way, epsilon=epsilon)
+    paper_cells += [
+        PaperCell.from_parameters("listings", listing=listing, claimed=epsilon)
+        for listing in LISTINGS
+        for epsilon in CLAIMED_EPSILONS
+    ]
+    paper_cells += [
+        PaperCell.from_parameters("bias", epsilon=epsilon) for epsilon in (1.0, 3.0, 6.0)
+    ]
+    paper_cells += [
+        PaperCell.from_parameters("bayes", table=table, way=way, epsilon=epsilon)
         for table in TABLES
-        for way in WAYS
+        for way in BAYES_MECHANISMS
         for epsilon in ((1.0, 4.0) if quick else (0.5, 1.0, 2.0, 4.0, 8.0))
     ]
-    return [*made, Cell.of("example")]
+    return [*paper_cells, PaperCell.from_parameters("example")]
 
 
-def compute(cell: Cell, repeats: int, quick: bool) -> dict[str, list[float]]:
+def compute(cell: PaperCell, repeats: int, quick: bool) -> dict[str, list[float]]:
     """The values of one cell."""
-    run: dict[str, Callable[[Cell, int], dict[str, list[float]]]] = {
-        "error": _error,
-        "listings": lambda cell, _: {"epsilon": [_listing(cell["listing"], cell["claimed"])]},
-        "bias": _bias,
-        "bayes": _bayes,
-        "example": _example,
+    compute_by_figure: dict[str, Callable[[PaperCell, int], dict[str, list[float]]]] = {
+        "error": _compute_errors,
+        "listings": lambda cell, _: {
+            "epsilon": [_compute_listing_epsilon(cell["listing"], cell["claimed"])]
+        },
+        "bias": _compute_listing_bias,
+        "bayes": _score_naive_bayes,
+        "example": _compute_example,
     }
-    return run[cell.figure](cell, repeats)
+    return compute_by_figure[cell.figure](cell, repeats)
 
 
-def _mechanism(name: str, epsilon: float, size: int) -> Any:
+def _make_mechanism(mechanism_name: str, epsilon: float, dimensions: int) -> Any:
     from discreet.mechanisms import mean
 
-    one, many = {
+    scalar_class, vector_class = {
         "Laplace": (mean.LaplaceMean, mean.LaplaceMean),
         "Duchi": (mean.Duchi, mean.DuchiMany),
         "Piecewise": (mean.Piecewise, mean.PiecewiseMany),
         "Hybrid": (mean.Hybrid, mean.HybridMany),
-    }[name]
-    return many(epsilon, size) if size > 1 or name == "Laplace" else one(epsilon)
+    }[mechanism_name]
+    return (
+        vector_class(epsilon, dimensions)
+        if dimensions > 1 or mechanism_name == "Laplace"
+        else scalar_class(epsilon)
+    )
 
 
-def _error(cell: Cell, repeats: int) -> dict[str, list[float]]:
+def _compute_errors(cell: PaperCell, repeats: int) -> dict[str, list[float]]:
     from discreet.randomness import SeededRandom
 
-    oracle = _mechanism(cell["mechanism"], cell["epsilon"], cell["dimensions"])
-    squares, bias = [], []
+    mechanism = _make_mechanism(cell["mechanism"], cell["epsilon"], cell["dimensions"])
+    squared_errors, biases = [], []
     for repeat in range(repeats):
-        values = np.random.default_rng(repeat).uniform(-1, 1, (PEOPLE, cell["dimensions"]))
-        reports = oracle.perturb(values, SeededRandom(repeat))
-        off = oracle.estimate(oracle.tally(reports), PEOPLE) / PEOPLE - values.mean(axis=0)
-        squares.append(float((off**2).mean()))
-        bias.append(float(off.mean()))
+        values = np.random.default_rng(repeat).uniform(-1, 1, (PEOPLE_COUNT, cell["dimensions"]))
+        reports = mechanism.perturb(values, SeededRandom(repeat))
+        mean_errors = mechanism.estimate(
+            mechanism.tally(reports), PEOPLE_COUNT
+        ) / PEOPLE_COUNT - values.mean(axis=0)
+        squared_errors.append(float((mean_errors**2).mean()))
+        biases.append(float(mean_errors.mean()))
     return {
-        "worst variance": [oracle.worst_variance()],
-        "mean squared error": squares,
-        "bias": bias,
-        "epsilon of the channel": [oracle.epsilon_exact()],
+        "worst variance": [mechanism.compute_worst_variance()],
+        "mean squared error": squared_errors,
+        "bias": biases,
+        "epsilon of the channel": [mechanism.compute_exact_epsilon()],
     }
 
 
-def _listing(name: str, epsilon: float) -> float:
+def _compute_listing_epsilon(listing: str, epsilon: float) -> float:
     """The epsilon that a listing has: the largest log-ratio of two inputs' output laws."""
-    e = math.exp(epsilon)
-    if name.startswith("5.1"):
+    exp_epsilon = math.exp(epsilon)
+    if listing.startswith("5.1"):
         return epsilon  # Laplace(2d / epsilon): two vectors differ by at most 2d
-    if name.startswith("5.2"):
-        p = (e - 1) / (2 * e + 2) + 0.5
-        return math.log(p / (1 - p))
-    if name.startswith("5.4"):
-        return _equal_tails(epsilon, int(name.split()[-1]))
-    return _ties(int(name.split()[-1]), Fraction(e), both=name.startswith("the text"))
+    if listing.startswith("5.2"):
+        truth_probability = (exp_epsilon - 1) / (2 * exp_epsilon + 2) + 0.5
+        return math.log(truth_probability / (1 - truth_probability))
+    if listing.startswith("5.4"):
+        return _compute_tail_epsilon(epsilon, int(listing.split()[-1]))
+    return _compute_tie_epsilon(
+        int(listing.split()[-1]), Fraction(exp_epsilon), ties_in_both=listing.startswith("the text")
+    )
 
 
-def _ties(size: int, e: Fraction, *, both: bool) -> float:
+def _compute_tie_epsilon(dimensions: int, exp_epsilon: Fraction, *, ties_in_both: bool) -> float:
     """Duchi in an even dimension, ties in T- only (listing 5.3) or in both sets (the text)."""
-    corners = list(itertools.product((-1, 1), repeat=size))
-    truth, rows = e / (e + 1), []
-    for v in corners:
-        dots = [sum(a * b for a, b in zip(u, v, strict=True)) for u in corners]
-        above = [dot > 0 or (both and dot == 0) for dot in dots]
-        below = [dot <= 0 for dot in dots]
-        high, low = truth / sum(above), (1 - truth) / sum(below)
-        rows.append([high * a + low * b for a, b in zip(above, below, strict=True)])
-    return _worst(rows)
+    cube_corners = list(itertools.product((-1, 1), repeat=dimensions))
+    truth_probability, channel_rows = exp_epsilon / (exp_epsilon + 1), []
+    for true_corner in cube_corners:
+        dot_products = [
+            sum(
+                corner_sign * true_sign
+                for corner_sign, true_sign in zip(corner, true_corner, strict=True)
+            )
+            for corner in cube_corners
+        ]
+        in_upper = [dot > 0 or (ties_in_both and dot == 0) for dot in dot_products]
+        in_lower = [dot <= 0 for dot in dot_products]
+        upper_mass, lower_mass = (
+            truth_probability / sum(in_upper),
+            (1 - truth_probability) / sum(in_lower),
+        )
+        channel_rows.append(
+            [
+                upper_mass * is_upper + lower_mass * is_lower
+                for is_upper, is_lower in zip(in_upper, in_lower, strict=True)
+            ]
+        )
+    return _compute_epsilon(channel_rows)
 
 
-def _equal_tails(epsilon: float, resolution: int) -> float:
+def _compute_tail_epsilon(epsilon: float, resolution: int) -> float:
     """Piecewise with the left or the right tail half of the time (listing 5.4), on a grid."""
     from discreet.mechanisms.mean import Piecewise
 
-    oracle = Piecewise(epsilon, "published", resolution=resolution)
-    most, half, inside = oracle.largest, oracle.half, Fraction(oracle.inside, 1 << 64)
-    rows = []
+    mechanism = Piecewise(epsilon, "published", resolution=resolution)
+    largest_level, half_window, window_mass = (
+        mechanism.largest,
+        mechanism.half_width,
+        Fraction(mechanism.inside_threshold, 1 << 64),
+    )
+    channel_rows = []
     for level in (-resolution, 1 - resolution, 0, resolution):
-        row = [Fraction(0)] * (2 * most + 1)
-        left = range(-most, level - half) or range(-most, -most + 1)
-        right = range(level + half + 1, most + 1) or range(most, most + 1)
-        window = range(level - half, level + half + 1)
-        tail = (1 - inside) / 2
-        for points, mass in ((window, inside), (left, tail), (right, tail)):
+        channel_row = [Fraction(0)] * (2 * largest_level + 1)
+        left_tail = range(-largest_level, level - half_window) or range(
+            -largest_level, -largest_level + 1
+        )
+        right_tail = range(level + half_window + 1, largest_level + 1) or range(
+            largest_level, largest_level + 1
+        )
+        window = range(level - half_window, level + half_window + 1)
+        tail_mass = (1 - window_mass) / 2
+        for points, mass in (
+            (window, window_mass),
+            (left_tail, tail_mass),
+            (right_tail, tail_mass),
+        ):
             for point in points:
-                row[point + most] += mass / len(points)
-        rows.append(row)
-    return _worst(rows)
+                channel_row[point + largest_level] += mass / len(points)
+        channel_rows.append(channel_row)
+    return _compute_epsilon(channel_rows)
 
 
-def _worst(rows: Sequence[Sequence[Fraction]]) -> float:
-    from discreet.losses import epsilon_of_channel
+def _compute_epsilon(channel_rows: Sequence[Sequence[Fraction]]) -> float:
+    from discreet.losses import compute_channel_epsilon
 
-    return float(epsilon_of_channel(rows))
+    return float(compute_channel_epsilon(channel_rows))
 
 
-def _bias(cell: Cell, repeats: int) -> dict[str, list[float]]:
+def _compute_listing_bias(cell: PaperCell, repeats: int) -> dict[str, list[float]]:
     """What listings 5.4 and 5.5 make of a number t, as a share of it."""
-    root = math.exp(cell["epsilon"] / 2)
-    c = (root + 1) / (root - 1)
-    t = 0.5
-    left, right = (c + 1) * t / 2 - (c - 1) / 2, (c + 1) * t / 2 + (c - 1) / 2
-    inside = root / (root + 1)
-    mean = inside * (left + right) / 2 + (1 - inside) * ((left - c) / 2 + (right + c) / 2) / 2
-    size = 10
-    kept = max(1, min(size, math.floor(cell["epsilon"] / 2.5)))
-    again = size / kept * (1 - (1 - 1 / size) ** kept)
-    return {"5.4, of t = 0.5": [mean / t], "5.5, d = 10": [again]}
+    exp_half_epsilon = math.exp(cell["epsilon"] / 2)
+    output_bound = (exp_half_epsilon + 1) / (exp_half_epsilon - 1)
+    true_value = 0.5
+    window_start, window_end = (
+        (output_bound + 1) * true_value / 2 - (output_bound - 1) / 2,
+        (output_bound + 1) * true_value / 2 + (output_bound - 1) / 2,
+    )
+    window_mass = exp_half_epsilon / (exp_half_epsilon + 1)
+    mean_output = (
+        window_mass * (window_start + window_end) / 2
+        + (1 - window_mass)
+        * ((window_start - output_bound) / 2 + (window_end + output_bound) / 2)
+        / 2
+    )
+    dimensions = 10
+    sampled_dimensions = max(1, min(dimensions, math.floor(cell["epsilon"] / 2.5)))
+    expected_share = (
+        dimensions / sampled_dimensions * (1 - (1 - 1 / dimensions) ** sampled_dimensions)
+    )
+    return {"5.4, of t = 0.5": [mean_output / true_value], "5.5, d = 10": [expected_share]}
 
 
-def _bayes(cell: Cell, repeats: int) -> dict[str, list[float]]:
+def _score_naive_bayes(cell: PaperCell, repeats: int) -> dict[str, list[float]]:
     from discreet.datasets import load
     from discreet.estimators import LocalNB
 
-    ways: dict[str, dict[str, Any]] = {
+    parameters_by_way: dict[str, dict[str, Any]] = {
         "Laplace, all at once": {"approach": 1},
         "one bit": {"approach": 2, "mechanism": "one-bit"},
         "Duchi": {"approach": 2, "mechanism": "duchi"},
         "Piecewise": {"approach": 2, "mechanism": "piecewise"},
         "Hybrid": {"approach": "hybrid"},
     }
-    data, found = load(cell["table"]), []
+    dataset, accuracies = load(cell["table"]), []
     for repeat in range(max(3, repeats // (8 if cell["table"] == "skin" else 1))):
-        order = np.random.default_rng(repeat).permutation(len(data.y))[:30_000]
-        train, test = np.split(order, [int(0.8 * len(order))])
-        nb = LocalNB(cell["epsilon"], numeric="gaussian", schema=data.schema, random_state=repeat)
-        nb.set_params(**ways[cell["way"]]).fit(data.X.iloc[train], data.y[train])
-        found.append(float(nb.score(data.X.iloc[test], data.y[test])))
-    return {"accuracy": found}
+        row_order = np.random.default_rng(repeat).permutation(len(dataset.y))[:30_000]
+        training_rows, test_rows = np.split(row_order, [int(0.8 * len(row_order))])
+        nb = LocalNB(
+            cell["epsilon"], numeric="gaussian", schema=dataset.schema, random_state=repeat
+        )
+        nb.set_params(**parameters_by_way[cell["way"]]).fit(
+            dataset.X.iloc[training_rows], dataset.y[training_rows]
+        )
+        accuracies.append(float(nb.score(dataset.X.iloc[test_rows], dataset.y[test_rows])))
+    return {"accuracy": accuracies}
 
 
-def _example(cell: Cell, repeats: int) -> dict[str, list[float]]:
+def _compute_example(cell: PaperCell, repeats: int) -> dict[str, list[float]]:
     """The chapter's ten people: P(Yes) P(Young | Yes) P(Medium | Yes) P(Female | Yes), and No."""
-    from discreet.datasets import mortgage_table
+    from discreet.datasets import make_mortgage_table
 
-    frame, found = mortgage_table().frame, {}
-    wanted = {"Age": "Young", "Income": "Medium", "Gender": "Female"}
-    for label in ("Yes", "No"):
-        mine = frame[frame["Missed payment"] == label]
-        shares = [float((mine[name] == value).mean()) for name, value in wanted.items()]
-        found[label] = [len(mine) / len(frame) * math.prod(shares)]
-    return found
+    frame, joint_probabilities = make_mortgage_table().frame, {}
+    person_values = {"Age": "Young", "Income": "Medium", "Gender": "Female"}
+    for class_label in ("Yes", "No"):
+        class_rows = frame[frame["Missed payment"] == class_label]
+        shares = [
+            float((class_rows[name] == value).mean()) for name, value in person_values.items()
+        ]
+        joint_probabilities[class_label] = [len(class_rows) / len(frame) * math.prod(shares)]
+    return joint_probabilities
 
 
 # ---------------------------------------------------------------- figures and verdicts
 
 
-def figures(results: Results) -> Iterator[Figure]:
+def make_figures(results: PaperResults) -> Iterator[Figure]:
     """Errors, listings, Naive Bayes."""
-    if epsilons := results.among("error", "epsilon"):
+    if epsilons := results.list_parameter_values("error", "epsilon"):
         panels = []
-        for size in (1, MANY):
+        for dimensions in (1, MANY_DIMENSIONS):
             for metric in ("worst variance", "mean squared error"):
-                made = [results.line(name, "error", "epsilon", epsilons, metric, mechanism=name,
-                                     dimensions=size) for name in NAMES]  # fmt: skip
-                title = f"{metric}, {'one number' if size == 1 else f'{size} numbers'}"
-                panels.append(Panel(title, made, "epsilon", metric, log_y=True))
+                plot_lines = [
+                    results.make_line(
+                        mechanism,
+                        "error",
+                        "epsilon",
+                        epsilons,
+                        metric,
+                        mechanism=mechanism,
+                        dimensions=dimensions,
+                    )
+                    for mechanism in MECHANISM_NAMES
+                ]
+                title = f"{metric}, {'one number' if dimensions == 1 else f'{dimensions} numbers'}"
+                panels.append(Panel(title, plot_lines, "epsilon", metric, log_y=True))
         yield Figure("errors", "Error by epsilon, one and many numbers.", panels)
     if any(cell.figure == "listings" for cell in results.values):
-        made = [results.line(one, "listings", "claimed", CLAIMED, "epsilon", listing=one)
-                for one in LISTINGS]  # fmt: skip
-        made.append(Line("as claimed", CLAIMED, CLAIMED, style=":"))
-        panel = Panel("", made, "claimed epsilon", "epsilon that it has")
+        plot_lines = [
+            results.make_line(
+                listing, "listings", "claimed", CLAIMED_EPSILONS, "epsilon", listing=listing
+            )
+            for listing in LISTINGS
+        ]
+        plot_lines.append(PlotLine("as claimed", CLAIMED_EPSILONS, CLAIMED_EPSILONS, style=":"))
+        panel = Panel("", plot_lines, "claimed epsilon", "epsilon that it has")
         yield Figure("listings", "The epsilon that each listing has, against the claimed.", [panel])
-    if epsilons := results.among("bayes", "epsilon"):
+    if epsilons := results.list_parameter_values("bayes", "epsilon"):
         panels = []
         for table in TABLES:
-            made = [results.line(way, "bayes", "epsilon", epsilons, table=table, way=way)
-                    for way in WAYS]  # fmt: skip
-            panels.append(Panel(table, made, "epsilon, total per person", "accuracy"))
+            plot_lines = [
+                results.make_line(way, "bayes", "epsilon", epsilons, table=table, way=way)
+                for way in BAYES_MECHANISMS
+            ]
+            panels.append(Panel(table, plot_lines, "epsilon, total per person", "accuracy"))
         yield Figure("naive bayes", "Gaussian Naive Bayes with each mechanism.", panels)
 
 
-def statements(results: Results) -> Iterator[Statement]:
+def check_statements(results: PaperResults) -> Iterator[Statement]:
     """What the chapter states."""
-    epsilons = results.among("error", "epsilon")
+    epsilons = results.list_parameter_values("error", "epsilon")
 
-    def worst(name: str, epsilon: float, size: int = 1) -> float:
-        return results.mean(
-            "error", "worst variance", mechanism=name, dimensions=size, epsilon=epsilon
+    def get_worst_variance(mechanism: str, epsilon: float, dimensions: int = 1) -> float:
+        return results.compute_mean(
+            "error", "worst variance", mechanism=mechanism, dimensions=dimensions, epsilon=epsilon
         )
 
-    cross = _crossing(epsilons, [worst("Laplace", e) - worst("Duchi", e) for e in epsilons])
+    crossing = _find_crossing(
+        epsilons,
+        [
+            get_worst_variance("Laplace", epsilon) - get_worst_variance("Duchi", epsilon)
+            for epsilon in epsilons
+        ],
+    )
     yield Statement(
         "Laplace is worse than Duchi below epsilon 2.3 and better above",
-        f"the worst variances cross between {cross[0]:g} and {cross[1]:g}",
-        "holds" if cross[0] <= 2.3 <= cross[1] else "holds only with another crossing",
+        f"the worst variances cross between {crossing[0]:g} and {crossing[1]:g}",
+        "holds" if crossing[0] <= 2.3 <= crossing[1] else "holds only with another crossing",
     )
-    behind = {
-        e: worst("Piecewise", e) / min(worst("Laplace", e), worst("Duchi", e)) for e in epsilons
+    variance_ratios = {
+        epsilon: get_worst_variance("Piecewise", epsilon)
+        / min(get_worst_variance("Laplace", epsilon), get_worst_variance("Duchi", epsilon))
+        for epsilon in epsilons
     }
-    bad = [e for e, ratio in behind.items() if ratio > 1.05]
+    failing_epsilons = [epsilon for epsilon, ratio in variance_ratios.items() if ratio > 1.05]
+    good_epsilons = [epsilon for epsilon in epsilons if epsilon not in failing_epsilons]
     yield Statement(
         "Piecewise is good at small and at large epsilon",
         "worst variance over the better of Laplace and Duchi: "
-        + ", ".join(f"{ratio:.2f} at {e:g}" for e, ratio in behind.items()),
+        + ", ".join(f"{ratio:.2f} at {level:g}" for level, ratio in variance_ratios.items()),
         "holds"
-        if not bad
-        else "does not hold"
-        if len(bad) == len(epsilons)
-        else f"holds only from epsilon {rounded_up(min(set(epsilons) - set(bad)))}",
-        "" if not bad else "below that Duchi's two values have less variance; Hybrid mixes both",
+        if not failing_epsilons
+        else f"holds only from epsilon {format_rounded_up(min(good_epsilons))}"
+        if good_epsilons
+        else "does not hold",
+        ""
+        if not failing_epsilons
+        else "below that Duchi's two values have less variance; Hybrid mixes both",
     )
-    biased = {
-        name: max(
-            abs(results.mean("error", "bias", mechanism=name, dimensions=size, epsilon=e))
-            / results.error("error", "bias", mechanism=name, dimensions=size, epsilon=e)
-            for size in (1, MANY)
-            for e in epsilons
+    largest_bias_by_name = {
+        mechanism: max(
+            abs(
+                results.compute_mean(
+                    "error", "bias", mechanism=mechanism, dimensions=dimensions, epsilon=epsilon
+                )
+            )
+            / results.compute_standard_error(
+                "error", "bias", mechanism=mechanism, dimensions=dimensions, epsilon=epsilon
+            )
+            for dimensions in (1, MANY_DIMENSIONS)
+            for epsilon in epsilons
         )
-        for name in NAMES
+        for mechanism in MECHANISM_NAMES
     }
     from scipy.stats import t
 
-    repeats = len(results.series("error", "bias", mechanism="Laplace", dimensions=1,
-                                 epsilon=epsilons[0]))  # fmt: skip
+    repetitions = len(
+        results.get_values("error", "bias", mechanism="Laplace", dimensions=1, epsilon=epsilons[0])
+    )
     # of so many means of an unbiased mechanism one exceeds this with a probability of 1 %
-    limit = float(t.ppf(1 - 0.005 / (8 * len(epsilons)), repeats - 1))
+    bias_limit = float(t.ppf(1 - 0.005 / (8 * len(epsilons)), repetitions - 1))
     yield Statement(
         "The mechanisms are unbiased",
         "largest mean error of ours, in standard errors: "
-        + ", ".join(f"{name} {value:.1f}" for name, value in biased.items())
+        + ", ".join(f"{mechanism} {value:.1f}" for mechanism, value in largest_bias_by_name.items())
         + "; expected answers of the listings: "
         + ", ".join(
-            f"{metric} at epsilon {e:g}: {results.mean('bias', metric, epsilon=e):.2f} of the truth"
+            f"{metric} at epsilon {format_rounded_up(epsilon)}: "
+            f"{results.compute_mean('bias', metric, epsilon=epsilon):.2f} of the truth"
             for metric in ("5.4, of t = 0.5", "5.5, d = 10")
-            for e in (1.0, 6.0)
+            for epsilon in (1.0, 6.0)
         ),
-        "holds only for ours" if max(biased.values()) < limit else "does not hold",
+        "holds only for ours"
+        if max(largest_bias_by_name.values()) < bias_limit
+        else "does not hold",
         "listing 5.4 takes either tail half of the time whatever its length, listing 5.5 draws "
         "coordinates with replacement and overwrites",
     )
-    for one in LISTINGS:
-        real = {e: results.mean("listings", "epsilon", listing=one, claimed=e) for e in CLAIMED}
-        kept = all(value <= e * (1 + 1e-9) for e, value in real.items())
+    for listing in LISTINGS:
+        real_epsilons = {
+            epsilon: results.compute_mean("listings", "epsilon", listing=listing, claimed=epsilon)
+            for epsilon in CLAIMED_EPSILONS
+        }
+        holds_claim = all(value <= epsilon * (1 + 1e-9) for epsilon, value in real_epsilons.items())
         yield Statement(
-            f"{one} has the epsilon it claims",
-            ", ".join(f"claimed {e:g}: {value:.2f}" for e, value in real.items()),
-            "holds" if kept else "does not hold",
-            "" if kept else _why(one),
+            f"{listing} has the epsilon it claims",
+            ", ".join(
+                f"claimed {claimed:g}: {value:.2f}" for claimed, value in real_epsilons.items()
+            ),
+            "holds" if holds_claim else "does not hold",
+            "" if holds_claim else _explain_listing(listing),
         )
-    yes, no = (results.mean("example", label) for label in ("Yes", "No"))
+    yes_probability, no_probability = (
+        results.compute_mean("example", label) for label in ("Yes", "No")
+    )
     yield Statement(
         "Worked example: 0.025 for Yes and 0.055 for No, so No is predicted",
-        f"{yes:.4f} for Yes and {no:.4f} for No, so {'Yes' if yes > no else 'No'} is predicted",
-        "does not hold" if yes > no else "holds",
-        "0.6 x 1/6 x 1/6 x 1/3 is 0.0056" if yes > no else "",
+        f"{yes_probability:.4f} for Yes and {no_probability:.4f} for No, so "
+        f"{'Yes' if yes_probability > no_probability else 'No'} is predicted",
+        "does not hold" if yes_probability > no_probability else "holds",
+        "0.6 x 1/6 x 1/6 x 1/3 is 0.0056" if yes_probability > no_probability else "",
     )
 
 
-def _why(listing: str) -> str:
+def _explain_listing(listing: str) -> str:
     if listing.startswith("5.4"):
         return "a short tail gets as much probability as a long one; finer grids are worse"
     if listing.startswith("5.3"):
@@ -317,9 +430,11 @@ def _why(listing: str) -> str:
     return "a tie is in both sets, so it is likelier than any other corner"
 
 
-def _crossing(at: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
+def _find_crossing(x_values: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
     """The points between which values change their sign; NaN if they do not."""
-    for (a, x), (b, y) in itertools.pairwise(zip(at, values, strict=True)):
-        if x > 0 >= y:
-            return a, b
+    for (x_value, difference), (next_x, next_difference) in itertools.pairwise(
+        zip(x_values, values, strict=True)
+    ):
+        if difference > 0 >= next_difference:
+            return x_value, next_x
     return math.nan, math.nan

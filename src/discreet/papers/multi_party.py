@@ -11,8 +11,16 @@ from typing import Any
 import numpy as np
 
 from discreet.papers.drawing import Figure, Panel
-from discreet.papers.results import CLOSE, Cell, Gap, Results, Statement, listed, verdict
-from discreet.privacy import rounded_up
+from discreet.papers.results import (
+    MAX_CLOSE_DIFFERENCE,
+    PairedDifference,
+    PaperCell,
+    PaperResults,
+    Statement,
+    format_percentages,
+    format_verdict,
+)
+from discreet.privacy import format_rounded_up
 
 TITLE = "Naive Bayes over several data owners, reproduced"
 NOTES = """
@@ -33,420 +41,594 @@ REPEATS = 5
 
 TABLES = ("balance_scale", "breast_cancer_wisconsin", "spect", "splice")
 PROVIDERS = (2, 4, 8, 16)
-WAYS = ("published", "masks", "paillier")
-SAMPLE = 100
+PROTOCOLS = ("published", "masks", "paillier")
+TIMED_ROWS = 100
 """Rows on which the published label provider is timed; its cost is linear in the rows."""
-NO_PROVIDERS = ("label", "collector", "receiver")
+NON_PROVIDER_NAMES = ("label", "collector", "receiver")
+"""Parties that hold no features."""
 
 
-def cells(quick: bool) -> list[Cell]:
+def list_cells(quick: bool) -> list[PaperCell]:
     """Times of the phases by providers, horizontal and vertical; the attack; accuracy."""
     tables = TABLES[:2] if quick else TABLES
     providers = PROVIDERS[:2] if quick else PROVIDERS
-    made = [Cell.of("table", table=t) for t in tables]
-    made += [Cell.of("2", table=t, way=w, providers=s) for t in tables for w in WAYS
-             for s in providers]  # fmt: skip
-    made += [Cell.of("samples", way=w, rows=n) for w in WAYS for n in (200, 400, 800, 1600)]
-    made += [Cell.of("3", table=t, way=w) for t in tables for w in WAYS]
-    return [*made, *(Cell.of("attack", table=t) for t in tables[:3])]
-
-
-def compute(cell: Cell, repeats: int, quick: bool) -> dict[str, list[float]]:
-    """The values of one cell, a number for each repetition."""
-    if cell.figure == "table":
-        return _table(cell["table"], repeats)
-    if cell.figure == "attack":
-        return _attack(cell["table"])
-    found: dict[str, list[float]] = {}
-    for _ in range(repeats):
-        if cell.figure == "3":
-            one = _vertical(cell["table"], cell["way"])
-        elif cell.figure == "samples":
-            one = _horizontal("splice", cell["way"], 2, cell["rows"])
-        else:
-            one = _horizontal(cell["table"], cell["way"], cell["providers"], None)
-        for name, value in one.items():
-            found.setdefault(name, []).append(value)
-    return found
-
-
-def _spent(work: Callable[[], Any]) -> tuple[float, Any]:
-    begun = time.process_time()
-    made = work()
-    return 1e3 * (time.process_time() - begun), made
-
-
-@cache
-def _key(bits: int, number: int = 0) -> Any:
-    from discreet.federated.crypto.paillier import generate
-
-    return generate(bits, allow_small=bits < 2048)
-
-
-def _parts(table: str, providers: int, rows: int | None = None) -> tuple[Any, list[Any]]:
-    from discreet.datasets import load
-    from discreet.encoding import class_codes, columns_of
-
-    data = load(table)
-    columns, codes = columns_of(data.X, data.schema.names), class_codes(data.schema, data.y)
-    arrays = {key: np.asarray(column) for key, column in columns.items()}
-    kept = np.arange(len(codes) if rows is None else min(rows, len(codes)))
-    return data.schema, [
-        ({k: c[own] for k, c in arrays.items()}, codes[own])
-        for own in np.array_split(kept, providers)
+    paper_cells = [PaperCell.from_parameters("table", table=table) for table in tables]
+    paper_cells += [
+        PaperCell.from_parameters("2", table=table, way=protocol, providers=provider_count)
+        for table in tables
+        for protocol in PROTOCOLS
+        for provider_count in providers
+    ]
+    paper_cells += [
+        PaperCell.from_parameters("samples", way=protocol, rows=row_count)
+        for protocol in PROTOCOLS
+        for row_count in (200, 400, 800, 1600)
+    ]
+    paper_cells += [
+        PaperCell.from_parameters("3", table=table, way=protocol)
+        for table in tables
+        for protocol in PROTOCOLS
+    ]
+    return [
+        *paper_cells,
+        *(PaperCell.from_parameters("attack", table=table) for table in tables[:3]),
     ]
 
 
-def _counted(schema: Any, part: Any) -> Any:
+def compute(cell: PaperCell, repeats: int, quick: bool) -> dict[str, list[float]]:
+    """The values of one cell, a number for each repetition."""
+    if cell.figure == "table":
+        return _score_table(cell["table"], repeats)
+    if cell.figure == "attack":
+        return _run_attack(cell["table"])
+    values_by_metric: dict[str, list[float]] = {}
+    for _ in range(repeats):
+        if cell.figure == "3":
+            phase_times = _time_vertical(cell["table"], cell["way"])
+        elif cell.figure == "samples":
+            phase_times = _time_horizontal("splice", cell["way"], 2, cell["rows"])
+        else:
+            phase_times = _time_horizontal(cell["table"], cell["way"], cell["providers"], None)
+        for metric, metric_value in phase_times.items():
+            values_by_metric.setdefault(metric, []).append(metric_value)
+    return values_by_metric
+
+
+def _time_call(timed_call: Callable[[], Any]) -> tuple[float, Any]:
+    start_time = time.process_time()
+    result = timed_call()
+    return 1e3 * (time.process_time() - start_time), result
+
+
+@cache
+def _generate_key(bits: int, number: int = 0) -> Any:
+    """A cached Paillier key; another number gives another key of the same length."""
+    from discreet.federated.crypto.paillier import generate_key
+
+    return generate_key(bits, allow_small=bits < 2048)
+
+
+def _load_parts(table: str, providers: int, row_limit: int | None = None) -> tuple[Any, list[Any]]:
+    from discreet.datasets import load
+    from discreet.encoding import encode_classes, get_columns
+
+    dataset = load(table)
+    feature_columns, class_indices = (
+        get_columns(dataset.X, dataset.schema.names),
+        encode_classes(dataset.schema, dataset.y),
+    )
+    column_arrays = {key: np.asarray(column) for key, column in feature_columns.items()}
+    row_indices = np.arange(
+        len(class_indices) if row_limit is None else min(row_limit, len(class_indices))
+    )
+    return dataset.schema, [
+        (
+            {feature_name: column[provider_rows] for feature_name, column in column_arrays.items()},
+            class_indices[provider_rows],
+        )
+        for provider_rows in np.array_split(row_indices, providers)
+    ]
+
+
+def _count_part(schema: Any, provider_part: Any) -> Any:
     """Class totals and class-by-value tables of one provider."""
     from discreet.encoding import Cells
 
-    columns, codes = part
-    classes, tables = len(schema.classes), []
+    columns, class_indices = provider_part
+    class_count, class_tables = len(schema.classes), []
     for name in schema.names:
-        cells = Cells.of(schema, name, 2)
-        flat = np.bincount(codes * cells.size + cells.column(columns[name]),
-                           minlength=classes * cells.size)  # fmt: skip
-        tables.append(flat.reshape(classes, cells.size))
-    return np.bincount(codes, minlength=classes), tables
+        cells = Cells.from_schema(schema, name, 2)
+        flat_counts = np.bincount(
+            class_indices * cells.size + cells.encode_column(columns[name]),
+            minlength=class_count * cells.size,
+        )
+        class_tables.append(flat_counts.reshape(class_count, cells.size))
+    return np.bincount(class_indices, minlength=class_count), class_tables
 
 
-def _horizontal(table: str, way: str, providers: int, rows: int | None) -> dict[str, float]:
-    schema, parts = _parts(table, providers, rows)
-    if way == "published":
-        from discreet.papers.published_parties import Published
+def _time_horizontal(
+    table: str, protocol: str, providers: int, row_limit: int | None
+) -> dict[str, float]:
+    schema, provider_parts = _load_parts(table, providers, row_limit)
+    if protocol == "published":
+        from discreet.papers.published_parties import PublishedRound
 
-        made = Published(_key(1024), _key(1024, 1), [_counted(schema, p) for p in parts], 0.1)
-        provider = _spent(lambda: (made.hidden(1), made.hidden_totals(1)))[0]
-        return {"provider": provider, **_opened(made)}
+        published_round = PublishedRound(
+            _generate_key(1024),
+            _generate_key(1024, 1),
+            [_count_part(schema, part) for part in provider_parts],
+            0.1,
+        )
+        provider_time = _time_call(
+            lambda: (published_round.hide_counts(1), published_round.hide_totals(1))
+        )[0]
+        return {"provider": provider_time, **_time_openings(published_round)}
     from discreet.federated import horizontal
 
     names = [*(f"p{i}" for i in range(providers)), "collector", "receiver"]
-    people, manifest, key = _agreed(schema, names, way, "receiver")
-    collector = horizontal.Collector(people[-2], manifest)
-    spent, said = [], []
-    for own, part in zip(people, parts, strict=False):
-        machine, exact = horizontal.Provider(own, manifest), manifest.layout.vector(*part)
-        took, message = _spent(lambda m=machine, e=exact: m.submit(e))  # type: ignore[misc]
-        spent.append(took)
-        said.append(message.to_bytes())
+    identities, manifest, key = _make_agreement(schema, names, protocol, "receiver")
+    collector = horizontal.HorizontalCollector(identities[-2], manifest)
+    provider_times, submissions = [], []
+    for identity, part in zip(identities, provider_parts, strict=False):
+        provider_party, exact_vector = (
+            horizontal.HorizontalProvider(identity, manifest),
+            manifest.layout.count_rows(*part),
+        )
+        elapsed, message = _time_call(
+            lambda party=provider_party, vector=exact_vector: party.make_submission(vector)  # type: ignore[misc]
+        )
+        provider_times.append(elapsed)
+        submissions.append(message.to_bytes())
 
-    def collect() -> Any:
-        for text in said:
-            collector.receive(text)
-        return collector.result()
+    def collect_submissions() -> Any:
+        for submission in submissions:
+            collector.receive(submission)
+        return collector.make_result()
 
-    collecting, result = _spent(collect)
-    receiver = horizontal.Receiver(people[-1], manifest, key)
-    opening = _spent(lambda: receiver.receive(result.to_bytes()))[0]
-    return {"provider": float(np.mean(spent)), "collector": collecting, "receiver": opening}
+    collector_time, result_message = _time_call(collect_submissions)
+    receiver = horizontal.HorizontalReceiver(identities[-1], manifest, key)
+    receiver_time = _time_call(lambda: receiver.receive(result_message.to_bytes()))[0]
+    return {
+        "provider": float(np.mean(provider_times)),
+        "collector": collector_time,
+        "receiver": receiver_time,
+    }
 
 
-def _opened(made: Any) -> dict[str, float]:
+def _time_openings(published_round: Any) -> dict[str, float]:
     """Times of the published collector and receiver."""
-    collecting = _spent(made.collector_opens)[0]
-    both = _spent(made.receiver_opens)[0]  # which opens for the collector once more
-    return {"collector": collecting, "receiver": max(both - collecting, 0.0)}
+    collector_time = _time_call(published_round.open_collector_totals)[0]
+    both_times = _time_call(published_round.open_receiver_quotients)[
+        0
+    ]  # which opens for the collector once more
+    return {"collector": collector_time, "receiver": max(both_times - collector_time, 0.0)}
 
 
-def _agreed(
-    schema: Any, names: Sequence[str], way: str, holder: str, **more: Any
+def _make_agreement(
+    schema: Any, party_names: Sequence[str], protocol: str, key_holder: str, **manifest_options: Any
 ) -> tuple[list[Any], Any, Any]:
     """Parties, their signed manifest, and the Paillier key of one of them, if there is one."""
     from discreet.federated.agreement.identity import Identity
     from discreet.federated.agreement.manifest import Manifest
-    from discreet.federated.counters import wanted_of
+    from discreet.federated.counters import make_feature_requests
 
-    key = _key(2048) if way == "paillier" else None
-    people = [Identity.generate(name) for name in names]
-    cards = {one.card.name: one.card for one in people}
+    key = _generate_key(2048) if protocol == "paillier" else None
+    identities = [Identity.generate(name) for name in party_names]
+    cards = {identity.card.name: identity.card for identity in identities}
     if key is not None:
-        cards[holder] = people[names.index(holder)].card_with(key)
+        cards[key_holder] = identities[party_names.index(key_holder)].make_card_with_key(key)
     if "label" in cards:
-        more["label"] = cards["label"]
+        manifest_options["label"] = cards["label"]
     manifest = Manifest(
         schema,
-        wanted_of(schema, 2),
+        make_feature_requests(schema, 2),
         0.1,
-        tuple(card for name, card in cards.items() if name not in NO_PROVIDERS),
+        tuple(card for name, card in cards.items() if name not in NON_PROVIDER_NAMES),
         cards["collector"],
         cards["receiver"],
         aggregation="masks" if key is None else "paillier",
         paillier=None if key is None else key.public,
-        **more,
-    ).signed_by(*people)
-    return people, manifest, key
+        **manifest_options,
+    ).with_signatures(*identities)
+    return identities, manifest, key
 
 
-def _vertical(table: str, way: str) -> dict[str, float]:
+def _time_vertical(table: str, protocol: str) -> dict[str, float]:
     """Label provider, slowest provider, collector and receiver."""
     from discreet.datasets import load
-    from discreet.encoding import class_codes, columns_of
+    from discreet.encoding import encode_classes, get_columns
 
-    data = load(table)
-    schema, codes = data.schema, class_codes(data.schema, data.y)
-    columns = columns_of(data.X, schema.names)
-    if way == "published":
+    dataset = load(table)
+    schema, class_indices = dataset.schema, encode_classes(dataset.schema, dataset.y)
+    feature_columns = get_columns(dataset.X, schema.names)
+    if protocol == "published":
         from discreet.federated.crypto.paillier import Encryptor
-        from discreet.papers.published_parties import Published
+        from discreet.papers.published_parties import PublishedRound
 
-        key = _key(1024)
-        encryptor, classes = Encryptor(key.public), len(schema.classes)
-        some = codes[:SAMPLE]
-        took, vectors = _spent(
-            lambda: [[encryptor.encrypt(int(c == code)) for c in range(classes)] for code in some]
+        key = _generate_key(1024)
+        encryptor, class_count = Encryptor(key.public), len(schema.classes)
+        sample_codes = class_indices[:TIMED_ROWS]
+        encryption_time, ciphertext_vectors = _time_call(
+            lambda: [
+                [encryptor.encrypt(int(class_index == code)) for class_index in range(class_count)]
+                for code in sample_codes
+            ]
         )
-        scale = len(codes) / len(some)
-        adding = _spent(lambda: [key.public.add([v[c] for v in vectors]) for c in range(classes)])[
-            0
-        ]
-        made = Published(key, _key(1024, 1), [_counted(schema, _parts(table, 1)[1][0])], 0.1)
+        row_ratio = len(class_indices) / len(sample_codes)
+        addition_time = _time_call(
+            lambda: [
+                key.public.add([vector[class_index] for vector in ciphertext_vectors])
+                for class_index in range(class_count)
+            ]
+        )[0]
+        published_round = PublishedRound(
+            key, _generate_key(1024, 1), [_count_part(schema, _load_parts(table, 1)[1][0])], 0.1
+        )
         return {
-            "label provider": took * scale,
-            "provider": adding * scale * len(schema.names) / 4,
-            **_opened(made),
+            "label provider": encryption_time * row_ratio,
+            "provider": addition_time * row_ratio * len(schema.names) / 4,
+            **_time_openings(published_round),
         }
     from discreet.federated import vertical
 
-    count = 4
-    names = [*(f"p{i}" for i in range(count)), "label", "collector", "receiver"]
-    held = {f"p{i}": schema.names[i::count] for i in range(count)}
-    people, manifest, key = _agreed(
-        schema, names, way, "label", columns=held, rows=len(codes), partition="vertical"
+    provider_count = 4
+    party_names = [*(f"p{i}" for i in range(provider_count)), "label", "collector", "receiver"]
+    columns_by_provider = {f"p{i}": schema.names[i::provider_count] for i in range(provider_count)}
+    identities, manifest, key = _make_agreement(
+        schema,
+        party_names,
+        protocol,
+        "label",
+        columns=columns_by_provider,
+        rows=len(class_indices),
+        partition="vertical",
     )
-    label = vertical.LabelProvider(people[-3], manifest, key)
-    collector = vertical.Collector(people[-2], manifest)
-    own_time, messages = _spent(lambda: label.labels(codes))
+    label_provider = vertical.LabelProvider(identities[-3], manifest, key)
+    collector = vertical.VerticalCollector(identities[-2], manifest)
+    label_time, messages = _time_call(lambda: label_provider.make_all_labels(class_indices))
     slowest = 0.0
-    for own, message in zip(people[:-3], messages, strict=True):
-        machine = vertical.Provider(own, manifest)
-        machine.receive(message.to_bytes())
-        mine = {name: columns[name] for name in manifest.columns[own.name]}
-        took, tables = _spent(lambda m=machine, c=mine: m.tables(c))  # type: ignore[misc]
-        slowest = max(slowest, took)
-        own_time += _spent(lambda m=tables: label.receive(m.to_bytes()))[0]  # type: ignore[misc]
-    dealing = 0.0
-    if collector.way.deals:
-        dealing, dealt = _spent(collector.correction)
-        label.receive(dealt.to_bytes())
-    last, shares = _spent(label.shares)
-    adding, total = _spent(lambda: (collector.receive(shares.to_bytes()), collector.result())[1])
-    receiver = vertical.Receiver(people[-1], manifest)
-    opening = _spent(lambda: receiver.receive(total.to_bytes()))[0]
+    for identity, message in zip(identities[:-3], messages, strict=True):
+        provider_party = vertical.VerticalProvider(identity, manifest)
+        provider_party.receive(message.to_bytes())
+        own_columns = {name: feature_columns[name] for name in manifest.columns[identity.name]}
+        elapsed, tables_message = _time_call(
+            lambda party=provider_party, own_data=own_columns: party.make_tables(own_data)  # type: ignore[misc]
+        )
+        slowest = max(slowest, elapsed)
+        label_time += _time_call(
+            lambda text=tables_message: label_provider.receive(text.to_bytes())  # type: ignore[misc]
+        )[0]
+    correction_time = 0.0
+    if collector.protocol.needs_correction:
+        correction_time, correction = _time_call(collector.make_correction)
+        label_provider.receive(correction.to_bytes())
+    share_time, shares = _time_call(label_provider.make_shares)
+    collector_time, total_message = _time_call(
+        lambda: (collector.receive(shares.to_bytes()), collector.make_result())[1]
+    )
+    receiver = vertical.VerticalReceiver(identities[-1], manifest)
+    receiver_time = _time_call(lambda: receiver.receive(total_message.to_bytes()))[0]
     return {
-        "label provider": own_time + last,
+        "label provider": label_time + share_time,
         "provider": slowest,
-        "collector": dealing + adding,
-        "receiver": opening,
+        "collector": correction_time + collector_time,
+        "receiver": receiver_time,
     }
 
 
-def _table(table: str, repeats: int) -> dict[str, list[float]]:
+def _score_table(table: str, repeats: int) -> dict[str, list[float]]:
     from discreet.datasets import load
     from discreet.estimators import FederatedNB, MixedNB
     from discreet.model.evaluation import cross_validate
 
-    data = load(table)
+    dataset = load(table)
     exact = cross_validate(
-        lambda X, y: MixedNB(schema=data.schema).fit(X, y).model_, data.X, data.y
+        lambda X, y: MixedNB(schema=dataset.schema).fit(X, y).model_, dataset.X, dataset.y
     )
-    found: dict[str, list[float]] = {
-        "rows": [len(data.y)],
-        "features": [len(data.schema.features)],
-        "classes": [len(data.schema.classes)],
+    values_by_metric: dict[str, list[float]] = {
+        "rows": [len(dataset.y)],
+        "features": [len(dataset.schema.features)],
+        "classes": [len(dataset.schema.classes)],
         "non-private accuracy": [exact.accuracy],
     }
     for epsilon in (0.1, 1.0):
         scores = [
             cross_validate(
-                lambda X, y, s=seed, e=epsilon: FederatedNB(  # type: ignore[misc]
-                    e, providers=3, schema=data.schema, random_state=s
-                ).fit(X, y).model_,
-                data.X, data.y, count=5, seed=seed,
+                lambda X, y, repetition=seed, noise_epsilon=epsilon: (
+                    FederatedNB(  # type: ignore[misc]
+                        noise_epsilon, providers=3, schema=dataset.schema, random_state=repetition
+                    )
+                    .fit(X, y)
+                    .model_
+                ),
+                dataset.X,
+                dataset.y,
+                count=5,
+                seed=seed,
             ).accuracy
             for seed in range(repeats)
-        ]  # fmt: skip
-        found[f"accuracy at epsilon {rounded_up(epsilon)}"] = scores
+        ]
+        values_by_metric[f"accuracy at epsilon {format_rounded_up(epsilon)}"] = scores
     # a record touches d + 1 counts with Laplace(1/0.1) noise each
-    found["epsilon of a claimed 0.1"] = [0.1 * (len(data.schema.features) + 1)]
-    return found
+    values_by_metric["epsilon of a claimed 0.1"] = [0.1 * (len(dataset.schema.features) + 1)]
+    return values_by_metric
 
 
-def _attack(table: str) -> dict[str, list[float]]:
+def _run_attack(table: str) -> dict[str, list[float]]:
     """The collector of a published round with three providers reads their counts."""
-    from discreet.papers.published_parties import PUBLIC_FACTOR, Published, exposed_counts
+    from discreet.papers.published_parties import PUBLIC_FACTOR, PublishedRound, read_exposed_counts
 
-    schema, parts = _parts(table, 3)
-    counts = [_counted(schema, part) for part in parts]
-    made = Published(_key(1024), _key(1024, 1), counts, 0.1)
-    right = total = 0
-    took = 0.0
-    for provider, (totals, tables) in enumerate(counts):
-        spent, read = _spent(lambda p=provider: exposed_counts(made, p))  # type: ignore[misc]
-        took += spent
-        for true, found in zip([totals, *tables], read, strict=True):
-            truth = [PUBLIC_FACTOR * int(one) for one in np.ravel(true)]
-            right += sum(a == b for a, b in zip(truth, found, strict=True))
-            total += len(truth)
-    return {"counts": [total], "read exactly": [right / total], "milliseconds": [took]}
+    schema, provider_parts = _load_parts(table, 3)
+    provider_counts = [_count_part(schema, provider_part) for provider_part in provider_parts]
+    published_round = PublishedRound(
+        _generate_key(1024), _generate_key(1024, 1), provider_counts, 0.1
+    )
+    exact_count = cell_count = 0
+    total_time = 0.0
+    for provider, (totals, tables) in enumerate(provider_counts):
+        elapsed, exposed_tables = _time_call(
+            lambda provider_index=provider: read_exposed_counts(published_round, provider_index)  # type: ignore[misc]
+        )
+        total_time += elapsed
+        for true_counts, read_counts in zip([totals, *tables], exposed_tables, strict=True):
+            scaled_counts = [PUBLIC_FACTOR * int(count) for count in np.ravel(true_counts)]
+            exact_count += sum(
+                true_count == read_count
+                for true_count, read_count in zip(scaled_counts, read_counts, strict=True)
+            )
+            cell_count += len(scaled_counts)
+    return {
+        "counts": [cell_count],
+        "read exactly": [exact_count / cell_count],
+        "milliseconds": [total_time],
+    }
 
 
 # ---------------------------------------------------------------- figures and verdicts
 
 
 PHASES = ("provider", "collector", "receiver")
-PRINTED = {"balance_scale": (4, 3, 625), "breast_cancer_wisconsin": (9, 2, 699),
-           "spect": (22, 2, 307), "splice": (60, 3, 3190)}  # fmt: skip
+PUBLISHED_TABLE_SIZES = {
+    "balance_scale": (4, 3, 625),
+    "breast_cancer_wisconsin": (9, 2, 699),
+    "spect": (22, 2, 307),
+    "splice": (60, 3, 3190),
+}
 """Their table 1: attributes, classes, rows."""
 
 
-def figures(results: Results) -> Iterator[Figure]:
+def make_figures(results: PaperResults) -> Iterator[Figure]:
     """Figure 2 by phase, figure 3 as bars would show it: one point for each table."""
-    providers = results.among("2", "providers")
-    for phase in PHASES if providers else ():
+    provider_counts = results.list_parameter_values("2", "providers")
+    for phase in PHASES if provider_counts else ():
         panels = [
-            Panel(table, [results.line(way, "2", "providers", providers, phase, table=table,
-                                       way=way) for way in WAYS],
-                  "providers", "CPU ms", log_x=True, log_y=True)
-            for table in results.among("2", "table")
-        ]  # fmt: skip
+            Panel(
+                table,
+                [
+                    results.make_line(
+                        protocol,
+                        "2",
+                        "providers",
+                        provider_counts,
+                        phase,
+                        table=table,
+                        way=protocol,
+                    )
+                    for protocol in PROTOCOLS
+                ],
+                "providers",
+                "CPU ms",
+                log_x=True,
+                log_y=True,
+            )
+            for table in results.list_parameter_values("2", "table")
+        ]
         yield Figure(f"figure 2 {phase}", f"Horizontal: time of a {phase}.", panels)
-    if tables := results.among("3", "table"):
-        size = {t: results.mean("table", "rows", table=t) * results.mean("table", "features",
-                                                                         table=t)
-                for t in tables}  # fmt: skip
-        tables = sorted(tables, key=lambda t: size[t])
+    if tables := results.list_parameter_values("3", "table"):
+        table_sizes = {
+            table: results.compute_mean("table", "rows", table=table)
+            * results.compute_mean("table", "features", table=table)
+            for table in tables
+        }
+        tables = sorted(tables, key=lambda table: table_sizes[table])
         panels = []
         for phase in ("label provider", *PHASES):
-            made = [replace(results.line(way, "3", "table", tables, phase, way=way),
-                            x=[size[t] for t in tables]) for way in WAYS]  # fmt: skip
-            panels.append(Panel(phase, made, "rows x features", "CPU ms", log_x=True, log_y=True))
-        told = f"Vertical: time by size of the table (from left to right {', '.join(tables)})."
-        yield Figure("figure 3", told, panels)
+            plot_lines = [
+                replace(
+                    results.make_line(protocol, "3", "table", tables, phase, way=protocol),
+                    x=[table_sizes[table] for table in tables],
+                )
+                for protocol in PROTOCOLS
+            ]
+            panels.append(
+                Panel(phase, plot_lines, "rows x features", "CPU ms", log_x=True, log_y=True)
+            )
+        caption = f"Vertical: time by size of the table (from left to right {', '.join(tables)})."
+        yield Figure("figure 3", caption, panels)
 
 
-def statements(results: Results) -> Iterator[Statement]:
+def check_statements(results: PaperResults) -> Iterator[Statement]:
     """What the paper states."""
-    tables, providers = results.among("2", "table"), results.among("2", "providers")
-    kinds = ("features", "classes", "rows")
-    found = {t: tuple(int(results.mean("table", m, table=t)) for m in kinds) for t in tables}
-    same = {t: found[t] == PRINTED[t] for t in tables}
+    tables, provider_counts = (
+        results.list_parameter_values("2", "table"),
+        results.list_parameter_values("2", "providers"),
+    )
+    size_metrics = ("features", "classes", "rows")
+    table_sizes = {
+        table: tuple(
+            int(results.compute_mean("table", metric, table=table)) for metric in size_metrics
+        )
+        for table in tables
+    }
+    is_same_size = {table: table_sizes[table] == PUBLISHED_TABLE_SIZES[table] for table in tables}
     yield Statement(
         "Table 1: attributes, classes and rows",
         "here / in the paper: "
-        + ", ".join(f"{t} {_numbers(found[t])} / {_numbers(PRINTED[t])}" for t in tables),
-        verdict(same),
-        "" if all(same.values()) else "UCI's own table of that name has another number of rows",
+        + ", ".join(
+            f"{table} {_format_numbers(table_sizes[table])} / "
+            f"{_format_numbers(PUBLISHED_TABLE_SIZES[table])}"
+            for table in tables
+        ),
+        format_verdict(is_same_size),
+        ""
+        if all(is_same_size.values())
+        else "UCI's own table of that name has another number of rows",
     )
-    rows = results.among("samples", "rows")
-    by_rows = {w: [results.mean("samples", "provider", way=w, rows=n) for n in rows] for w in WAYS}
-    by_providers = {
-        w: [results.mean("2", "provider", table=tables[-1], way=w, providers=s) for s in providers]
-        for w in WAYS
+    row_counts = results.list_parameter_values("samples", "rows")
+    by_rows = {
+        protocol: [
+            results.compute_mean("samples", "provider", way=protocol, rows=row_count)
+            for row_count in row_counts
+        ]
+        for protocol in PROTOCOLS
     }
-    steady = max(by_rows["published"]) < 1.5 * min(by_rows["published"]) and max(
+    by_providers = {
+        protocol: [
+            results.compute_mean(
+                "2", "provider", table=tables[-1], way=protocol, providers=provider_count
+            )
+            for provider_count in provider_counts
+        ]
+        for protocol in PROTOCOLS
+    }
+    is_steady = max(by_rows["published"]) < 1.5 * min(by_rows["published"]) and max(
         by_providers["published"]
     ) < 1.5 * min(by_providers["published"])
     yield Statement(
         "Encryption time does not depend on samples and providers",
-        f"published, ms: {_range(by_rows['published'])} for {rows[0]} to {rows[-1]} rows, "
-        f"{_range(by_providers['published'])} for {providers[0]} to {providers[-1]} providers; "
-        f"ours with masks {_range(by_providers['masks'])}",
-        "holds" if steady else "holds only roughly",
-        "" if steady else "the times vary on a busy machine",
+        f"published, ms: {_format_range(by_rows['published'])} for {row_counts[0]} to "
+        f"{row_counts[-1]} rows, {_format_range(by_providers['published'])} for "
+        f"{provider_counts[0]} to {provider_counts[-1]} providers; ours with masks "
+        f"{_format_range(by_providers['masks'])}",
+        "holds" if is_steady else "holds only roughly",
+        "" if is_steady else "the times vary on a busy machine",
     )
-    size = {t: _cells(results, t) for t in tables}
-    spent = {t: results.mean("2", "collector", table=t, way="published", providers=providers[0])
-             for t in tables}  # fmt: skip
-    each = [spent[t] / size[t] for t in tables]
+    cell_counts = {table: _count_cells(results, table) for table in tables}
+    collector_times = {
+        table: results.compute_mean(
+            "2", "collector", table=table, way="published", providers=provider_counts[0]
+        )
+        for table in tables
+    }
+    times_per_cell = [collector_times[table] / cell_counts[table] for table in tables]
     yield Statement(
         "Aggregation time is linear in the number of cells",
         "published, ms per class-by-value cell: "
-        + ", ".join(f"{t} {one:.2f}" for t, one in zip(tables, each, strict=True)),
-        "holds" if max(each) < 1.6 * min(each) else "holds only roughly",
-        "" if max(each) < 1.6 * min(each) else "features of different size share fixed costs",
+        + ", ".join(
+            f"{table} {time_per_cell:.2f}"
+            for table, time_per_cell in zip(tables, times_per_cell, strict=True)
+        ),
+        "holds" if max(times_per_cell) < 1.6 * min(times_per_cell) else "holds only roughly",
+        ""
+        if max(times_per_cell) < 1.6 * min(times_per_cell)
+        else "features of different size share fixed costs",
     )
-    most = max(
-        results.mean(f, m, **({"table": t, "way": "published"} | more))
-        for t in tables
-        for f, m, more in (
-            ("2", "collector", {"providers": providers[-1]}),
-            ("2", "receiver", {"providers": providers[-1]}),
+    longest_published = max(
+        results.compute_mean(
+            figure, metric, **({"table": table, "way": "published"} | fixed_parameters)
+        )
+        for table in tables
+        for figure, metric, fixed_parameters in (
+            ("2", "collector", {"providers": provider_counts[-1]}),
+            ("2", "receiver", {"providers": provider_counts[-1]}),
             ("3", "label provider", {}),
         )
     )
-    ours = max(
-        results.mean("2", phase, table=t, way="masks", providers=s)
-        for t in tables for s in providers for phase in ("provider", "collector", "receiver")
-    )  # fmt: skip
+    longest_masked = max(
+        results.compute_mean("2", phase, table=table, way="masks", providers=provider_count)
+        for table in tables
+        for provider_count in provider_counts
+        for phase in ("provider", "collector", "receiver")
+    )
     yield Statement(
         "Training takes a few seconds at most",
-        f"longest phase of a party {most / 1e3:.2f} s as published; ours with masks "
-        f"{ours / 1e3:.3f} s (horizontal)",
-        "holds" if most < 10_000 else "does not hold",
+        f"longest phase of a party {longest_published / 1e3:.2f} s as published; ours with masks "
+        f"{longest_masked / 1e3:.3f} s (horizontal)",
+        "holds" if longest_published < 10_000 else "does not hold",
     )
-    attacked = results.among("attack", "table")
-    share = {t: results.mean("attack", "read exactly", table=t) for t in attacked}
-    took = {t: results.mean("attack", "milliseconds", table=t) for t in attacked}
-    shown = ", ".join(
-        f"{t} {100 * share[t]:.0f} % of {results.mean('attack', 'counts', table=t):.0f} counts in "
-        f"{took[t] / 1e3:.1f} s"
-        for t in attacked
+    attacked_tables = results.list_parameter_values("attack", "table")
+    exact_shares = {
+        table: results.compute_mean("attack", "read exactly", table=table)
+        for table in attacked_tables
+    }
+    attack_times = {
+        table: results.compute_mean("attack", "milliseconds", table=table)
+        for table in attacked_tables
+    }
+    attack_text = ", ".join(
+        f"{table} {100 * exact_shares[table]:.0f} % of "
+        f"{results.compute_mean('attack', 'counts', table=table):.0f} counts in "
+        f"{attack_times[table] / 1e3:.1f} s"
+        for table in attacked_tables
     )
-    broken = max(share.values()) > 0.99
-    why = (
+    is_broken = max(exact_shares.values()) > 0.99
+    explanation = (
         "a blinding factor is an additive pad, and one pad for all cells of a provider is found "
         "from the sum over a feature's values; ours draws a fresh pad for every ciphertext, and "
         "the same attacks fail on it (tests/federated/test_attacks.py)"
     )
     yield Statement(
         "Statistics privacy: nobody learns n_i and n_ij(v) of a provider",
-        f"the collector of the published round reads exactly: {shown}",
-        "does not hold" if broken else "holds",
-        why if broken else "",
+        f"the collector of the published round reads exactly: {attack_text}",
+        "does not hold" if is_broken else "holds",
+        explanation if is_broken else "",
     )
     yield Statement(
         "Ownership privacy: nobody learns whether a provider holds a value",
-        f"the same counts tell who holds a value: {100 * max(share.values()):.0f} % read exactly",
-        "does not hold" if broken else "holds",
-        "a count of zero is read like any other" if broken else "",
+        f"the same counts tell who holds a value: {100 * max(exact_shares.values()):.0f} % read "
+        "exactly",
+        "does not hold" if is_broken else "holds",
+        "a count of zero is read like any other" if is_broken else "",
     )
-    real = {t: results.mean("table", "epsilon of a claimed 0.1", table=t) for t in tables}
+    real_epsilons = {
+        table: results.compute_mean("table", "epsilon of a claimed 0.1", table=table)
+        for table in tables
+    }
     yield Statement(
         "The model is epsilon-differentially private (epsilon 0.1)",
         "a record changes d + 1 counts, so the total is "
-        + ", ".join(f"{t} {e:.1f}" for t, e in real.items())
+        + ", ".join(f"{table} {loss:.1f}" for table, loss in real_epsilons.items())
         + "; and the receiver gets quotients with exact n_i",
-        "does not hold" if max(real.values()) > 0.1 else "holds",
+        "does not hold" if max(real_epsilons.values()) > 0.1 else "holds",
         "every count has Laplace noise for the whole epsilon, and n_i has none; one provider draws "
         "all the noise and can subtract it",
     )
-    exact = {t: results.mean("table", "non-private accuracy", table=t) for t in tables}
-    costs = {
-        f"{t} at {e}": Gap.of(results.series("table", f"accuracy at epsilon {e}", table=t),
-                              exact[t], 2 * len(tables))
-        for t in tables for e in ("0.1", "1")
-    }  # fmt: skip
-    ok = {case: gap.above(-CLOSE) for case, gap in costs.items()}
+    exact_accuracies = {
+        table: results.compute_mean("table", "non-private accuracy", table=table)
+        for table in tables
+    }
+    accuracy_costs = {
+        f"{table} at {epsilon}": PairedDifference.from_pairs(
+            results.get_values("table", f"accuracy at epsilon {epsilon}", table=table),
+            exact_accuracies[table],
+            2 * len(tables),
+        )
+        for table in tables
+        for epsilon in ("0.1", "1")
+    }
+    held_by_case = {
+        case: difference.is_above(-MAX_CLOSE_DIFFERENCE)
+        for case, difference in accuracy_costs.items()
+    }
     yield Statement(
         "(not in the paper) an honest total epsilon costs less than two points",
-        f"without privacy {listed(exact)}; with it, points of difference: "
-        + ", ".join(f"{case} {gap}" for case, gap in costs.items()),
-        verdict(ok),
-        "" if all(ok.values()) else "the tables are small",
+        f"without privacy {format_percentages(exact_accuracies)}; with it, points of difference: "
+        + ", ".join(f"{case} {difference}" for case, difference in accuracy_costs.items()),
+        format_verdict(held_by_case),
+        "" if all(held_by_case.values()) else "the tables are small",
     )
 
 
-def _numbers(values: Sequence[int]) -> str:
+def _format_numbers(values: Sequence[int]) -> str:
     return " ".join(map(str, values))
 
 
-def _range(values: list[float]) -> str:
+def _format_range(values: list[float]) -> str:
     return f"{min(values):.1f} to {max(values):.1f}"
 
 
-def _cells(results: Results, table: str) -> int:
+def _count_cells(results: PaperResults, table: str) -> int:
     """Class-by-value cells of a table, class totals included."""
-    schema, parts = _parts(table, 2)
-    totals, tables = _counted(schema, parts[0])
-    return int(len(totals) + sum(one.size for one in tables))
+    schema, provider_parts = _load_parts(table, 2)
+    class_totals, class_tables = _count_part(schema, provider_parts[0])
+    return int(len(class_totals) + sum(class_table.size for class_table in class_tables))

@@ -17,34 +17,41 @@ import numpy as np
 
 from discreet.federated.crypto.paillier import Encryptor, PrivateKey
 
-__all__ = ["PUBLIC_FACTOR", "Published", "centred", "exposed_counts", "factors", "pad_of"]
+__all__ = [
+    "PUBLIC_FACTOR",
+    "PublishedRound",
+    "center_residue",
+    "draw_blinding_factors",
+    "read_exposed_counts",
+    "recover_pad",
+]
 
 PUBLIC_FACTOR = 10**6
 """The paper's l: factor that turns numbers into integers."""
 
-Counts = tuple[Any, Sequence[Any]]
+ProviderCounts = tuple[Any, Sequence[Any]]
 """Class totals n_i and, for each feature, n_ij(v) by class and value."""
 
 
-def factors(key: PrivateKey, count: int, modulus: int | None = None) -> list[int]:
+def draw_blinding_factors(key: PrivateKey, count: int, modulus: int | None = None) -> list[int]:
     """Random factors with product one."""
     modulus = int(key.public.n) ** 2 if modulus is None else int(modulus)
-    found: list[int] = []
+    blinding_factors: list[int] = []
     product = 1
-    while len(found) < count - 1:
+    while len(blinding_factors) < count - 1:
         factor = secrets.randbelow(modulus)
         if math.gcd(factor, int(key.public.n)) == 1:
-            found.append(factor)
+            blinding_factors.append(factor)
             product = product * factor % modulus
-    return [*found, pow(product, -1, modulus)]
+    return [*blinding_factors, pow(product, -1, modulus)]
 
 
-class Published:
+class PublishedRound:
     """All parties of a round as printed; what each of them sees is an attribute.
 
     Parameters
     ----------
-    first, second : PrivateKey
+    collector_key, receiver_key : PrivateKey
         Of the collector and of the receiver.
     counts : list of (totals, tables)
         For each provider the class totals n_i and, for each feature, n_ij(v) by class and value.
@@ -55,79 +62,133 @@ class Published:
 
     def __init__(
         self,
-        first: PrivateKey,
-        second: PrivateKey,
-        counts: Sequence[Counts],
+        collector_key: PrivateKey,
+        receiver_key: PrivateKey,
+        counts: Sequence[ProviderCounts],
         epsilon: float = 1.0,
         seed: int = 0,
     ) -> None:
-        self.first, self.second, self.counts = first, second, counts
-        self.tau1 = factors(first, len(counts) + 2)  # 0 … s, and s + 1 for the noise
-        self.tau2 = factors(second, len(counts) + 1)
-        self._one, self._two = Encryptor(first.public), Encryptor(second.public)
+        self.collector_key, self.receiver_key, self.counts = collector_key, receiver_key, counts
+        self.collector_factors = draw_blinding_factors(
+            collector_key, len(counts) + 2
+        )  # 0 … s, and s + 1 for the noise
+        self.receiver_factors = draw_blinding_factors(receiver_key, len(counts) + 1)
+        self._collector_encryptor, self._receiver_encryptor = (
+            Encryptor(collector_key.public),
+            Encryptor(receiver_key.public),
+        )
         rng = np.random.default_rng(seed)
-        self.submitted1 = [self.hidden(k) for k in range(1, len(counts) + 1)]
-        self.submitted2 = [self.hidden_totals(k) for k in range(1, len(counts) + 1)]
-        noise = [rng.laplace(0, 1 / epsilon, np.shape(part)) for part in self._parts(counts[0])]
-        self.noise = [np.ceil(part * PUBLIC_FACTOR).astype(int) for part in noise]
-        self.noise_token = self._hidden((self.noise[0], self.noise[1:]), self.tau1[-1], self._one)
-
-    @staticmethod
-    def _parts(own: Counts) -> list[Any]:
-        return [own[0], *own[1]]
-
-    def hidden(self, provider: int) -> list[Any]:
-        """What provider k, from 1, sends under the first system."""
-        return self._hidden(
-            self.counts[provider - 1], self.tau1[provider], self._one, PUBLIC_FACTOR
+        self.collector_submissions = [
+            self.hide_counts(provider) for provider in range(1, len(counts) + 1)
+        ]
+        self.receiver_submissions = [
+            self.hide_totals(provider) for provider in range(1, len(counts) + 1)
+        ]
+        noise = [
+            rng.laplace(0, 1 / epsilon, np.shape(count_array))
+            for count_array in self._list_arrays(counts[0])
+        ]
+        self.noise = [np.ceil(count_array * PUBLIC_FACTOR).astype(int) for count_array in noise]
+        self.noise_token = self._encrypt_counts(
+            (self.noise[0], self.noise[1:]), self.collector_factors[-1], self._collector_encryptor
         )
 
-    def hidden_totals(self, provider: int) -> list[int]:
+    @staticmethod
+    def _list_arrays(provider_counts: ProviderCounts) -> list[Any]:
+        return [provider_counts[0], *provider_counts[1]]
+
+    def hide_counts(self, provider: int) -> list[Any]:
+        """What provider k, from 1, sends under the first system."""
+        return self._encrypt_counts(
+            self.counts[provider - 1],
+            self.collector_factors[provider],
+            self._collector_encryptor,
+            PUBLIC_FACTOR,
+        )
+
+    def hide_totals(self, provider: int) -> list[int]:
         """What provider k, from 1, sends under the second system."""
-        modulus, tau = self.second.public.modulus, self.tau2[provider]
-        totals = self.counts[provider - 1][0]
-        return [int(tau * self._two.encrypt(int(n)) % modulus) for n in totals]
-
-    def _hidden(self, own: Counts, tau: int, encryptor: Encryptor, factor: int = 1) -> list[Any]:
-        """Tau times the ciphertext of every count, as numbers in the shape of the counts."""
-        modulus = encryptor.key.modulus
-
-        def hide(count: Any) -> int:
-            return int(tau * encryptor.encrypt(int(count) * factor) % modulus)
-
-        return [np.vectorize(hide, otypes=[object])(part) for part in self._parts(own)]
-
-    def collector_opens(self) -> list[Any]:
-        """Algorithm 3, line 3: the noised totals, multiplied with l."""
-        modulus, opened = self.first.public.n**2, []
-        for index, token in enumerate(self.noise_token):
-            product = self.tau1[0] * token
-            for submitted in self.submitted1:
-                product = product * submitted[index] % modulus
-            opened.append(np.vectorize(self._centred, otypes=[object])(product % modulus))
-        return opened
-
-    def _centred(self, ciphertext: Any) -> int:
-        return centred(self.first.decrypt(int(ciphertext)), self.first.public.n)
-
-    def receiver_opens(self) -> tuple[list[int], list[list[list[int]]]]:
-        """Algorithm 3, lines 15 to 25, and the extraction: n r_i and n_i r_ij(v) as integers."""
-        public, opened = self.second.public, self.collector_opens()
-        each = []
-        for i in range(len(self.counts[0][0])):
-            each.append(public.add([self.tau2[0], *(own[i] for own in self.submitted2)]))
-        whole = public.add(each)
-        reciprocal = [
-            np.vectorize(lambda x: round(PUBLIC_FACTOR**2 / x) if x else 0, otypes=[object])(part)
-            for part in opened
+        modulus, blinding_factor = (
+            self.receiver_key.public.n_squared,
+            self.receiver_factors[provider],
+        )
+        class_totals = self.counts[provider - 1][0]
+        return [
+            int(blinding_factor * self._receiver_encryptor.encrypt(int(class_total)) % modulus)
+            for class_total in class_totals
         ]
-        priors = [self.second.decrypt(public.scale(whole, r)) for r in reciprocal[0]]
+
+    def _encrypt_counts(
+        self,
+        provider_counts: ProviderCounts,
+        blinding_factor: int,
+        encryptor: Encryptor,
+        factor: int = 1,
+    ) -> list[Any]:
+        """Tau times the ciphertext of every count, as numbers in the shape of the counts."""
+        modulus = encryptor.key.n_squared
+
+        def hide_count(count: Any) -> int:
+            return int(blinding_factor * encryptor.encrypt(int(count) * factor) % modulus)
+
+        return [
+            np.vectorize(hide_count, otypes=[object])(count_array)
+            for count_array in self._list_arrays(provider_counts)
+        ]
+
+    def open_collector_totals(self) -> list[Any]:
+        """Algorithm 3, line 3: the noised totals, multiplied with l."""
+        modulus, opened_totals = self.collector_key.public.n**2, []
+        for index, noise_array in enumerate(self.noise_token):
+            product = self.collector_factors[0] * noise_array
+            for submitted in self.collector_submissions:
+                product = product * submitted[index] % modulus
+            opened_totals.append(
+                np.vectorize(self._decrypt_centered, otypes=[object])(product % modulus)
+            )
+        return opened_totals
+
+    def _decrypt_centered(self, ciphertext: Any) -> int:
+        return center_residue(
+            self.collector_key.decrypt(int(ciphertext)), self.collector_key.public.n
+        )
+
+    def open_receiver_quotients(self) -> tuple[list[int], list[list[list[int]]]]:
+        """Algorithm 3, lines 15 to 25, and the extraction: n r_i and n_i r_ij(v) as integers."""
+        public_key, opened_totals = self.receiver_key.public, self.open_collector_totals()
+        class_ciphertexts = []
+        for class_index in range(len(self.counts[0][0])):
+            class_ciphertexts.append(
+                public_key.add(
+                    [
+                        self.receiver_factors[0],
+                        *(submission[class_index] for submission in self.receiver_submissions),
+                    ]
+                )
+            )
+        total_ciphertext = public_key.add(class_ciphertexts)
+        reciprocal_factors = [
+            np.vectorize(
+                lambda noised_count: round(PUBLIC_FACTOR**2 / noised_count) if noised_count else 0,
+                otypes=[object],
+            )(count_array)
+            for count_array in opened_totals
+        ]
+        priors = [
+            self.receiver_key.decrypt(public_key.scale_ciphertext(total_ciphertext, factor))
+            for factor in reciprocal_factors[0]
+        ]
         tables = [
             [
-                [self.second.decrypt(public.scale(each[i], r)) for r in row]
-                for i, row in enumerate(table)
+                [
+                    self.receiver_key.decrypt(
+                        public_key.scale_ciphertext(class_ciphertexts[class_index], factor)
+                    )
+                    for factor in row
+                ]
+                for class_index, row in enumerate(table)
             ]
-            for table in reciprocal[1:]
+            for table in reciprocal_factors[1:]
         ]
         return priors, tables
 
@@ -135,24 +196,29 @@ class Published:
 # ---------------------------------------------------------------- the attack
 
 
-def centred(number: Any, n: Any) -> int:
+def center_residue(value: Any, n: Any) -> int:
     """A residue modulo n as a number around zero."""
-    whole, size = int(number) % int(n), int(n)
-    return whole if whole < size // 2 else whole - size
+    residue, modulus = int(value) % int(n), int(n)
+    return residue if residue < modulus // 2 else residue - modulus
 
 
-def pad_of(key: PrivateKey, total: Any, cells: Sequence[Any]) -> int:
+def recover_pad(key: PrivateKey, total: Any, cells: Sequence[Any]) -> int:
     """Attack B: sum over v of Dec(e_ij(v)) minus Dec(e_i) is (D - 1) alpha."""
     n = int(key.public.n)
-    gap = sum(int(key.decrypt(int(one))) for one in cells) - int(key.decrypt(int(total)))
-    return int(gap * pow(len(cells) - 1, -1, n) % n)
+    decrypted_difference = sum(int(key.decrypt(int(cell))) for cell in cells) - int(
+        key.decrypt(int(total))
+    )
+    return int(decrypted_difference * pow(len(cells) - 1, -1, n) % n)
 
 
-def exposed_counts(round_: Published, provider: int) -> list[list[int]]:
+def read_exposed_counts(published_round: PublishedRound, provider: int) -> list[list[int]]:
     """Read, as the collector, every exact count times l of one provider (numbered from 0)."""
-    key, submitted = round_.first, round_.submitted1[provider]
-    pad = pad_of(key, submitted[0][0], submitted[1][0])
+    key, submission = published_round.collector_key, published_round.collector_submissions[provider]
+    pad = recover_pad(key, submission[0][0], submission[1][0])
     return [
-        [centred(int(key.decrypt(int(c))) - pad, key.public.n) for c in part.ravel()]
-        for part in submitted
+        [
+            center_residue(int(key.decrypt(int(ciphertext))) - pad, key.public.n)
+            for ciphertext in cell_array.ravel()
+        ]
+        for cell_array in submission
     ]

@@ -24,10 +24,23 @@ import numpy as np
 
 from discreet.documents import write_atomic
 from discreet.errors import SchemaError
-from discreet.papers.drawing import Figure, draw
-from discreet.papers.results import Cell, Results, Statement, Values, standard_error
+from discreet.papers.drawing import Figure, draw_figure
+from discreet.papers.results import (
+    PaperCell,
+    PaperResults,
+    Statement,
+    Values,
+    compute_standard_error,
+)
 
-__all__ = ["PAPERS", "Paper", "Run", "left_out", "paper", "reproduce"]
+__all__ = [
+    "PAPERS",
+    "PaperModule",
+    "ReproductionOptions",
+    "describe_left_out",
+    "load_paper",
+    "reproduce_paper",
+]
 
 PAPERS = {
     "local-nb": "local_nb",
@@ -38,13 +51,15 @@ PAPERS = {
 }
 """Name on the command line to module."""
 
-JUDGED = "# ---------------------------------------------------------------- figures and verdicts"
+JUDGEMENT_MARKER = (
+    "# ---------------------------------------------------------------- figures and verdicts"
+)
 """Marker line in a paper's module: below it are texts and plots, which do not affect cells."""
 
-Advance = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 
-class Paper(Protocol):
+class PaperModule(Protocol):
     """What a module of this folder provides."""
 
     TITLE: str
@@ -54,24 +69,24 @@ class Paper(Protocol):
     REPEATS: int
 
     @staticmethod
-    def cells(quick: bool) -> list[Cell]:
+    def list_cells(quick: bool) -> list[PaperCell]:
         """What is computed."""
 
     @staticmethod
-    def compute(cell: Cell, repeats: int, quick: bool) -> Values:
+    def compute(cell: PaperCell, repeats: int, quick: bool) -> Values:
         """The values of one cell, a number for each repetition."""
 
     @staticmethod
-    def figures(results: Results) -> Iterator[Figure]:
+    def make_figures(results: PaperResults) -> Iterator[Figure]:
         """The plots."""
 
     @staticmethod
-    def statements(results: Results) -> Iterator[Statement]:
+    def check_statements(results: PaperResults) -> Iterator[Statement]:
         """The verdicts."""
 
 
 @dataclass(frozen=True)
-class Run:
+class ReproductionOptions:
     """How a reproduction was asked for."""
 
     out: Path
@@ -83,83 +98,96 @@ class Run:
     cache: Path = field(default=Path(".cache/papers"))
 
 
-def paper(name: str) -> Any:
+def load_paper(paper_name: str) -> Any:
     """The module of a paper.
 
     Parameters
     ----------
-    name : str
+    paper_name : str
         As on the command line.
     """
-    return import_module(f"discreet.papers.{PAPERS[name]}")
+    return import_module(f"discreet.papers.{PAPERS[paper_name]}")
 
 
-def left_out(name: str) -> str:
+def describe_left_out(paper_name: str) -> str:
     """What cannot be reproduced on this machine and what it would need; empty if nothing.
 
     Parameters
     ----------
-    name : str
+    paper_name : str
         As on the command line.
     """
-    return str(getattr(paper(name), "left_out", str)())
+    return str(getattr(load_paper(paper_name), "describe_left_out", str)())
 
 
-def _digest(module: Any) -> str:
+def _compute_code_digest(module: Any) -> str:
     """Digest of the code that the cells of a paper depend on."""
     package = Path(__file__).parent.parent
-    found = hashlib.sha256()
-    for place in (f"papers/{Path(module.__file__).name}", *module.CODE):
-        path = package / place
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            found.update(_meaning(file.read_text("utf-8")).encode())
-    return found.hexdigest()
+    code_hash = hashlib.sha256()
+    for code_place in (f"papers/{Path(module.__file__).name}", *module.CODE):
+        path = package / code_place
+        for code_file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            code_hash.update(_extract_computation(code_file.read_text("utf-8")).encode())
+    return code_hash.hexdigest()
 
 
-def _meaning(source: str) -> str:
+def _extract_computation(source: str) -> str:
     """The part of a module's source that affects cells: no comments, layout, texts, plots."""
-    tree = ast.parse(source.split(JUDGED)[0])
+    tree = ast.parse(source.split(JUDGEMENT_MARKER)[0])
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [one for one in body if not _silent(one)]  # type: ignore[attr-defined]
+            node.body = [statement for statement in body if not _is_silent(statement)]  # type: ignore[attr-defined]
     return ast.dump(tree)
 
 
-def _silent(node: ast.AST) -> bool:
+def _is_silent(node: ast.AST) -> bool:
     """Whether a statement affects no cell: docstrings, page texts, imports from here."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     if isinstance(node, ast.ImportFrom):
         return str(node.module).startswith("discreet.papers")
-    names = [ast.unparse(one) for one in node.targets] if isinstance(node, ast.Assign) else []
-    return names in (["TITLE"], ["NOTES"], ["SEEDING"])
+    target_names = (
+        [ast.unparse(target) for target in node.targets] if isinstance(node, ast.Assign) else []
+    )
+    return target_names in (["TITLE"], ["NOTES"], ["SEEDING"])
 
 
-def _kept(run: Run, name: str, code: str, cell: Cell, repeats: int) -> Path:
-    asked = json.dumps([cell.figure, cell.parameters, repeats, run.quick])
-    return run.cache / name / f"{hashlib.sha256((code + asked).encode()).hexdigest()[:32]}.json"
+def _get_cache_path(
+    options: ReproductionOptions, paper_name: str, code_digest: str, cell: PaperCell, repeats: int
+) -> Path:
+    cell_key = json.dumps([cell.figure, cell.parameters, repeats, options.quick])
+    return (
+        options.cache
+        / paper_name
+        / f"{hashlib.sha256((code_digest + cell_key).encode()).hexdigest()[:32]}.json"
+    )
 
 
-def _compute(name: str, cell: Cell, repeats: int, quick: bool) -> Values:
+def _compute_cell(paper_name: str, cell: PaperCell, repeats: int, quick: bool) -> Values:
     import warnings
 
     from discreet.errors import PrivacyWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # experiments on public tables
-        found = paper(name).compute(cell, repeats, quick)
-    return {metric: [float(value) for value in values] for metric, values in found.items()}
+        cell_values = load_paper(paper_name).compute(cell, repeats, quick)
+    return {
+        metric_name: [float(value) for value in metric_values]
+        for metric_name, metric_values in cell_values.items()
+    }
 
 
-def reproduce(name: str, run: Run, advance: Advance | None = None) -> Path:
+def reproduce_paper(
+    paper_name: str, options: ReproductionOptions, report_progress: ProgressCallback | None = None
+) -> Path:
     """Compute missing cells, and write the CSV file, the plots and the page of a paper.
 
     Parameters
     ----------
-    name : str
-    run : Run
-    advance : callable, optional
+    paper_name : str
+    options : ReproductionOptions
+    report_progress : callable, optional
         Called with the number of finished and of all cells.
 
     Returns
@@ -167,54 +195,65 @@ def reproduce(name: str, run: Run, advance: Advance | None = None) -> Path:
     Path
         The page.
     """
-    module = paper(name)
-    repeats = run.repeats or (max(2, module.REPEATS // 10) if run.quick else module.REPEATS)
+    module = load_paper(paper_name)
+    repetitions = options.repeats or (
+        max(2, module.REPEATS // 10) if options.quick else module.REPEATS
+    )
     cells = [
         cell
-        for cell in module.cells(run.quick)
-        if run.figure is None or cell.figure.split()[0] in (run.figure, "all")
+        for cell in module.list_cells(options.quick)
+        if options.figure is None or cell.figure.split()[0] in (options.figure, "all")
     ]
     if not cells:
-        known = dict.fromkeys(cell.figure.split()[0] for cell in module.cells(run.quick))
-        raise SchemaError(f"{name} has no figure {run.figure}; write one of {', '.join(known)}")
-    code, values = _digest(module), {}
-    files = {cell: _kept(run, name, code, cell, repeats) for cell in cells}
-    for cell, file in files.items():
-        if file.exists():
-            values[cell] = json.loads(file.read_text("utf-8"))["values"]
-    missing = [cell for cell in cells if cell not in values]
-    if advance:
-        advance(len(values), len(cells))
-    for cell, found in _computed(name, missing, repeats, run):
-        values[cell] = found
-        body = {
-            "paper": name,
+        figure_names = dict.fromkeys(
+            cell.figure.split()[0] for cell in module.list_cells(options.quick)
+        )
+        raise SchemaError(
+            f"{paper_name} has no figure {options.figure}; write one of {', '.join(figure_names)}"
+        )
+    code_digest, values_by_cell = _compute_code_digest(module), {}
+    cache_files = {
+        cell: _get_cache_path(options, paper_name, code_digest, cell, repetitions) for cell in cells
+    }
+    for cell, cache_file in cache_files.items():
+        if cache_file.exists():
+            values_by_cell[cell] = json.loads(cache_file.read_text("utf-8"))["values"]
+    missing_cells = [cell for cell in cells if cell not in values_by_cell]
+    if report_progress:
+        report_progress(len(values_by_cell), len(cells))
+    for cell, cell_values in _iter_computed(paper_name, missing_cells, repetitions, options):
+        values_by_cell[cell] = cell_values
+        cache_body = {
+            "paper": paper_name,
             "figure": cell.figure,
             "parameters": dict(cell.parameters),
-            "repeats": repeats,
-            "code": code,
-            "values": found,
+            "repeats": repetitions,
+            "code": code_digest,
+            "values": cell_values,
         }
-        files[cell].parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(files[cell], json.dumps(body))
-        if advance:
-            advance(len(values), len(cells))
-    results = Results({cell: values[cell] for cell in cells})
-    return _written(name, module, results, run, repeats)
+        cache_files[cell].parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(cache_files[cell], json.dumps(cache_body))
+        if report_progress:
+            report_progress(len(values_by_cell), len(cells))
+    results = PaperResults({cell: values_by_cell[cell] for cell in cells})
+    return _write_outputs(paper_name, module, results, options, repetitions)
 
 
-def _computed(
-    name: str, cells: Sequence[Cell], repeats: int, run: Run
-) -> Iterator[tuple[Cell, Values]]:
-    if run.jobs == 1 or len(cells) < 2:
+def _iter_computed(
+    paper_name: str, cells: Sequence[PaperCell], repetitions: int, options: ReproductionOptions
+) -> Iterator[tuple[PaperCell, Values]]:
+    if options.jobs == 1 or len(cells) < 2:
         for cell in cells:
-            yield cell, _compute(name, cell, repeats, run.quick)
+            yield cell, _compute_cell(paper_name, cell, repetitions, options.quick)
         return
-    with ProcessPoolExecutor(run.jobs) as pool:
-        waiting = {pool.submit(_compute, name, c, repeats, run.quick): c for c in cells}
+    with ProcessPoolExecutor(options.jobs) as pool:
+        cell_by_future = {
+            pool.submit(_compute_cell, paper_name, cell, repetitions, options.quick): cell
+            for cell in cells
+        }
         try:
-            for done in as_completed(waiting):
-                yield waiting[done], done.result()
+            for finished_future in as_completed(cell_by_future):
+                yield cell_by_future[finished_future], finished_future.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -223,44 +262,66 @@ def _computed(
 # ---------------------------------------------------------------- what is written
 
 
-def _written(name: str, module: Any, results: Results, run: Run, repeats: int) -> Path:
-    folder = run.out / name
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / "cells.csv", _csv(results))
-    page = [f"# {module.TITLE}", "", module.NOTES.strip(), ""]
-    page += [left_out(name), ""] if left_out(name) else []
-    seeds = getattr(module, "SEEDING", "repetition r has the seed r")
-    page += [
-        f"Made by `{run.command}`: {repeats} repetitions of every cell unless the text says "
-        f"otherwise; {seeds}. Every cell with its standard error is in "
-        f"[cells.csv]({name}/cells.csv).",
+def _write_outputs(
+    paper_name: str,
+    module: Any,
+    results: PaperResults,
+    options: ReproductionOptions,
+    repetitions: int,
+) -> Path:
+    output_folder = options.out / paper_name
+    output_folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(output_folder / "cells.csv", _format_csv(results))
+    page_lines = [f"# {module.TITLE}", "", module.NOTES.strip(), ""]
+    page_lines += [describe_left_out(paper_name), ""] if describe_left_out(paper_name) else []
+    seeding_note = getattr(module, "SEEDING", "repetition r has the seed r")
+    page_lines += [
+        f"Made by `{options.command}`: {repetitions} repetitions of every cell unless the text "
+        f"says otherwise; {seeding_note}. Every cell with its standard error is in "
+        f"[cells.csv]({paper_name}/cells.csv).",
         "",
     ]
-    verdicts = list(module.statements(results)) if run.figure is None else []
-    if verdicts:
-        page += ["## What the paper states, and what we measure", ""]
-        page += ["| the paper | measured here | verdict |", "|---|---|---|"]
-        for one in verdicts:
-            because = f", because {one.because}" if one.because else ""
-            page += [f"| {one.said} | {one.measured} | **{one.verdict}**{because} |"]
-        page += [""]
-    for figure in module.figures(results):
-        stem = f"{name}/{figure.name.replace(' ', '-')}"
-        page += [f"## {figure.name[0].upper()}{figure.name[1:]}", "", figure.caption, ""]
-        if draw(figure, run.out / stem):
-            page += [f"![{figure.name}: {figure.caption}]({stem}.svg)", ""]
-    path = run.out / f"{name}.md"
-    write_atomic(path, "\n".join(page))
-    return path
+    statements = list(module.check_statements(results)) if options.figure is None else []
+    if statements:
+        page_lines += ["## What the paper states, and what we measure", ""]
+        page_lines += ["| the paper | measured here | verdict |", "|---|---|---|"]
+        for statement in statements:
+            reason_text = f", because {statement.reason}" if statement.reason else ""
+            page_lines += [
+                f"| {statement.claim} | {statement.measured} | "
+                f"**{statement.verdict}**{reason_text} |"
+            ]
+        page_lines += [""]
+    for figure in module.make_figures(results):
+        figure_stem = f"{paper_name}/{figure.name.replace(' ', '-')}"
+        page_lines += [f"## {figure.name[0].upper()}{figure.name[1:]}", "", figure.caption, ""]
+        if draw_figure(figure, options.out / figure_stem):
+            page_lines += [f"![{figure.name}: {figure.caption}]({figure_stem}.svg)", ""]
+    page_path = options.out / f"{paper_name}.md"
+    write_atomic(page_path, "\n".join(page_lines))
+    return page_path
 
 
-def _csv(results: Results) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+def _format_csv(results: PaperResults) -> str:
+    csv_text = io.StringIO()
+    writer = csv.writer(csv_text, lineterminator="\n")
     writer.writerow(["figure", "parameters", "metric", "repetitions", "mean", "standard_error"])
     for cell, metrics in results.values.items():
-        named = " ".join(f"{key}={value}" for key, value in cell.parameters)
-        for metric, values in metrics.items():
-            row = [cell.figure, named, metric, len(values), f"{np.mean(values):.6g}"]
-            writer.writerow([*row, f"{standard_error(values):.3g}" if len(values) > 1 else ""])
-    return text.getvalue()
+        parameters_text = " ".join(f"{key}={value}" for key, value in cell.parameters)
+        for metric, metric_values in metrics.items():
+            csv_row = [
+                cell.figure,
+                parameters_text,
+                metric,
+                len(metric_values),
+                f"{np.mean(metric_values):.6g}",
+            ]
+            writer.writerow(
+                [
+                    *csv_row,
+                    f"{compute_standard_error(metric_values):.3g}"
+                    if len(metric_values) > 1
+                    else "",
+                ]
+            )
+    return csv_text.getvalue()

@@ -1,8 +1,8 @@
 """Results of the cells of a paper, and how its statements are judged by them.
 
 Differences are paired by repetition and have an interval. It is clear if the interval
-leaves out zero, small if the whole interval is within ``CLOSE``, and otherwise undecided, so that
-no verdict hangs on a seed.
+leaves out zero, small if the whole interval is within ``MAX_CLOSE_DIFFERENCE``, and otherwise
+undecided, so that no verdict hangs on a seed.
 """
 
 from __future__ import annotations
@@ -15,25 +15,34 @@ from typing import Any
 
 import numpy as np
 
-from discreet.papers.drawing import Line
+from discreet.papers.drawing import PlotLine
 
-__all__ = ["CLOSE", "Cell", "Gap", "Results", "Statement", "every", "listed", "verdict"]
+__all__ = [
+    "MAX_CLOSE_DIFFERENCE",
+    "PairedDifference",
+    "PaperCell",
+    "PaperResults",
+    "Statement",
+    "check_all_hold",
+    "format_percentages",
+    "format_verdict",
+]
 
-CLOSE = 0.02
+MAX_CLOSE_DIFFERENCE = 0.02
 """Largest difference in accuracy (two points) that all pages call close, alike or the same."""
 
 Values = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Cell:
+class PaperCell:
     """One number of a figure: which figure, and the parameters, in a fixed order."""
 
     figure: str
     parameters: tuple[tuple[str, Any], ...]
 
     @classmethod
-    def of(cls, figure: str, **parameters: Any) -> Cell:
+    def from_parameters(cls, figure: str, **parameters: Any) -> PaperCell:
         """A cell with named parameters."""
         return cls(figure, tuple(parameters.items()))
 
@@ -45,145 +54,197 @@ class Cell:
 class Statement:
     """A claim of the paper, what was measured, and the verdict."""
 
-    said: str
+    claim: str
     measured: str
     verdict: str
-    because: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True)
-class Gap:
+class PairedDifference:
     """A mean difference with its interval by Student's t distribution."""
 
     mean: float
-    error: float
+    standard_error: float
     low: float
     high: float
 
     @classmethod
-    def of(cls, one: Sequence[float], other: Sequence[float] | float, comparisons: int = 1) -> Gap:
+    def from_pairs(
+        cls, first: Sequence[float], second: Sequence[float] | float, comparison_count: int = 1
+    ) -> PairedDifference:
         """Subtract second from first, paired by repetition: same split, same seed.
 
         Parameters
         ----------
-        one, other : sequence of float
+        first, second : sequence of float
             Cut to the shorter.
-        comparisons : int
+        comparison_count : int
             Number of intervals that hold simultaneously with 95 % confidence (Bonferroni).
         """
         from scipy.stats import t
 
-        many = [other] * len(one) if isinstance(other, float) else other
-        size = min(len(one), len(many))
-        apart = np.asarray(one[:size]) - np.asarray(many[:size])
-        mean, error = float(np.mean(apart)), standard_error(list(apart))
-        wide = float(t.ppf(1 - 0.025 / comparisons, max(len(apart) - 1, 1))) * error
-        return cls(mean, error, mean - wide, mean + wide)
+        second_values = [second] * len(first) if isinstance(second, float) else second
+        pair_count = min(len(first), len(second_values))
+        differences = np.asarray(first[:pair_count]) - np.asarray(second_values[:pair_count])
+        mean_difference, error = (
+            float(np.mean(differences)),
+            compute_standard_error(list(differences)),
+        )
+        half_width = (
+            float(t.ppf(1 - 0.025 / comparison_count, max(len(differences) - 1, 1))) * error
+        )
+        return cls(
+            mean_difference, error, mean_difference - half_width, mean_difference + half_width
+        )
 
-    def above(self, limit: float = 0.0) -> bool | None:
+    def is_above(self, limit: float = 0.0) -> bool | None:
         """Whether it is above a limit; None if the interval leaves that open."""
         return True if self.low > limit else False if self.high <= limit else None
 
-    def within(self, limit: float = CLOSE) -> bool | None:
+    def is_within(self, limit: float = MAX_CLOSE_DIFFERENCE) -> bool | None:
         """Whether its absolute value is at most a limit; None if the interval leaves that open."""
         if -limit <= self.low and self.high <= limit:
             return True
         return False if self.low > limit or self.high < -limit else None
 
     def __str__(self) -> str:
-        return f"{100 * self.mean:+.1f} ± {100 * self.error:.1f}"
+        return f"{100 * self.mean:+.1f} ± {100 * self.standard_error:.1f}"
 
 
-def verdict(cases: Mapping[str, bool | None], where: str = "on") -> str:
+def format_verdict(held_by_case: Mapping[str, bool | None], preposition: str = "on") -> str:
     """Whether a statement holds in all cases, in some, or in none.
 
     Parameters
     ----------
-    cases : mapping
+    held_by_case : mapping
         None where the figures leave it open.
-    where : str
+    preposition : str
         Preposition before the names of cases.
     """
-    found = {one: [k for k, held in cases.items() if held is one] for one in (True, False, None)}
-    if len(found[True]) == len(cases):
+    cases_by_answer = {
+        answer: [case for case, case_answer in held_by_case.items() if case_answer is answer]
+        for answer in (True, False, None)
+    }
+    if len(cases_by_answer[True]) == len(held_by_case):
         return "holds"
-    if len(found[None]) == len(cases):
+    if len(cases_by_answer[None]) == len(held_by_case):
         return "undecided"
-    left = f"undecided {where} {', '.join(found[None])}" if found[None] else ""
-    if not found[False]:
-        told = f"holds, but {left}"
+    undecided_text = (
+        f"undecided {preposition} {', '.join(cases_by_answer[None])}"
+        if cases_by_answer[None]
+        else ""
+    )
+    if not cases_by_answer[False]:
+        verdict_text = f"holds, but {undecided_text}"
     else:
-        told = f"holds only {where} {', '.join(found[True])}" if found[True] else "does not hold"
-        told += f" ({left})" if left else ""
-    return told.replace("  ", " ")
+        verdict_text = (
+            f"holds only {preposition} {', '.join(cases_by_answer[True])}"
+            if cases_by_answer[True]
+            else "does not hold"
+        )
+        verdict_text += f" ({undecided_text})" if undecided_text else ""
+    return verdict_text.replace("  ", " ")
 
 
-def every(cases: Iterable[bool | None]) -> bool | None:
+def check_all_hold(answers: Iterable[bool | None]) -> bool | None:
     """Whether all hold; None if some are open and none fails."""
-    found = set(cases)
-    return False if False in found else None if None in found else True
+    distinct_answers = set(answers)
+    return False if False in distinct_answers else None if None in distinct_answers else True
 
 
-def listed(values: Mapping[Any, float]) -> str:
+def format_percentages(value_by_name: Mapping[Any, float]) -> str:
     """Format values as percentages after their names."""
-    return ", ".join(f"{name} {100 * value:.1f}" for name, value in values.items())
+    return ", ".join(f"{name} {100 * value:.1f}" for name, value in value_by_name.items())
 
 
 @dataclass(frozen=True)
-class Results:
+class PaperResults:
     """The values of the cells that were computed."""
 
-    values: Mapping[Cell, Values]
+    values: Mapping[PaperCell, Values]
 
-    def __contains__(self, cell: Cell) -> bool:
-        return (cell.figure, frozenset(cell.parameters)) in self._found
+    def __contains__(self, cell: PaperCell) -> bool:
+        return (cell.figure, frozenset(cell.parameters)) in self._values_by_key
 
     @cached_property
-    def _found(self) -> dict[tuple[str, frozenset[tuple[str, Any]]], Values]:
-        return {(c.figure, frozenset(c.parameters)): v for c, v in self.values.items()}
+    def _values_by_key(self) -> dict[tuple[str, frozenset[tuple[str, Any]]], Values]:
+        return {
+            (cell.figure, frozenset(cell.parameters)): cell_values
+            for cell, cell_values in self.values.items()
+        }
 
-    def among(self, figure: str, name: str) -> list[Any]:
+    def list_parameter_values(self, figure: str, parameter_name: str) -> list[Any]:
         """What a parameter is in the cells of a figure, in their order."""
-        cells = [dict(c.parameters) for c in self.values if c.figure == figure]
-        return list(dict.fromkeys(c[name] for c in cells if name in c))
+        cell_parameters = [dict(cell.parameters) for cell in self.values if cell.figure == figure]
+        return list(
+            dict.fromkeys(
+                parameters[parameter_name]
+                for parameters in cell_parameters
+                if parameter_name in parameters
+            )
+        )
 
-    def series(self, figure: str, metric: str = "accuracy", **parameters: Any) -> Sequence[float]:
+    def get_values(
+        self, figure: str, metric: str = "accuracy", **parameters: Any
+    ) -> Sequence[float]:
         """The values of one cell; none if it was not computed."""
-        return self._found.get((figure, frozenset(parameters.items())), {}).get(metric, ())
+        return self._values_by_key.get((figure, frozenset(parameters.items())), {}).get(metric, ())
 
-    def mean(self, figure: str, metric: str = "accuracy", **parameters: Any) -> float:
+    def compute_mean(self, figure: str, metric: str = "accuracy", **parameters: Any) -> float:
         """Their mean; NaN if the cell was not computed."""
-        found = self.series(figure, metric, **parameters)
-        return float(np.mean(found)) if len(found) else math.nan
+        cell_values = self.get_values(figure, metric, **parameters)
+        return float(np.mean(cell_values)) if len(cell_values) else math.nan
 
-    def error(self, figure: str, metric: str = "accuracy", **parameters: Any) -> float:
+    def compute_standard_error(
+        self, figure: str, metric: str = "accuracy", **parameters: Any
+    ) -> float:
         """Standard error of the mean."""
-        return standard_error(self.series(figure, metric, **parameters))
+        return compute_standard_error(self.get_values(figure, metric, **parameters))
 
-    def over(
-        self, figure: str, along: str, at: Sequence[Any], metric: str = "accuracy", **about: Any
+    def average_over(
+        self,
+        figure: str,
+        parameter_name: str,
+        parameter_values: Sequence[Any],
+        metric: str = "accuracy",
+        **fixed_parameters: Any,
     ) -> list[float]:
         """The mean of every repetition over the values of a parameter."""
-        rows = [self.series(figure, metric, **about, **{along: value}) for value in at]
-        size = min(map(len, rows))
-        return [float(one) for one in np.mean([row[:size] for row in rows], axis=0)]
+        cell_values = [
+            self.get_values(figure, metric, **fixed_parameters, **{parameter_name: value})
+            for value in parameter_values
+        ]
+        repetition_count = min(map(len, cell_values))
+        return [
+            float(repetition_mean)
+            for repetition_mean in np.mean([row[:repetition_count] for row in cell_values], axis=0)
+        ]
 
-    def line(
+    def make_line(
         self,
         label: str,
         figure: str,
-        along: str,
-        at: Sequence[Any],
+        parameter_name: str,
+        parameter_values: Sequence[Any],
         metric: str = "accuracy",
-        **about: Any,
-    ) -> Line:
+        **fixed_parameters: Any,
+    ) -> PlotLine:
         """Means along a parameter, with standard errors where there are any."""
-        cells = [about | {along: value} for value in at]
-        errors = [self.error(figure, metric, **one) for one in cells]
-        means = [self.mean(figure, metric, **one) for one in cells]
-        return Line(label, at, means, () if all(map(math.isnan, errors)) else errors)
+        cell_parameters = [fixed_parameters | {parameter_name: value} for value in parameter_values]
+        standard_errors = [
+            self.compute_standard_error(figure, metric, **parameters)
+            for parameters in cell_parameters
+        ]
+        means = [self.compute_mean(figure, metric, **parameters) for parameters in cell_parameters]
+        return PlotLine(
+            label,
+            parameter_values,
+            means,
+            () if all(map(math.isnan, standard_errors)) else standard_errors,
+        )
 
 
-def standard_error(values: Sequence[float]) -> float:
+def compute_standard_error(values: Sequence[float]) -> float:
     """Standard error of the mean; NaN of fewer than two values."""
     return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan

@@ -21,8 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.papers.drawing import Figure, Line, Panel, flat
-from discreet.papers.results import CLOSE, Cell, Gap, Results, Statement, verdict
+from discreet.papers.drawing import Figure, Panel, PlotLine, make_flat_line
+from discreet.papers.results import (
+    MAX_CLOSE_DIFFERENCE,
+    PairedDifference,
+    PaperCell,
+    PaperResults,
+    Statement,
+    format_verdict,
+)
 
 TITLE = "Randomized response for surveys, reproduced"
 NOTES = """
@@ -42,11 +49,25 @@ REPEATS = 1000
 THETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 TABLES = ("adult", "breast_cancer_wisconsin")
 EDUCATION = (
-    "Bachelors", "Some-college", "11th", "HS-grad", "Prof-school", "Assoc-acdm", "Assoc-voc", "9th",
-    "7th-8th", "12th", "Masters", "1st-4th", "10th", "Doctorate", "5th-6th", "Preschool",
-)  # fmt: skip
+    "Bachelors",
+    "Some-college",
+    "11th",
+    "HS-grad",
+    "Prof-school",
+    "Assoc-acdm",
+    "Assoc-voc",
+    "9th",
+    "7th-8th",
+    "12th",
+    "Masters",
+    "1st-4th",
+    "10th",
+    "Doctorate",
+    "5th-6th",
+    "Preschool",
+)
 """UCI's order; the schema's own is by years."""
-OURS = 30
+DEFAULT_REPEATS = 30
 """Repetitions of the default estimator."""
 
 
@@ -55,12 +76,12 @@ class Split:
     """Distinct binary records with how often each occurs, to learn from and to be tested on."""
 
     records: Any  # (distinct, features), 0 or 1
-    classes: Any  # (distinct,), 0 or 1
+    class_bits: Any  # (distinct,), 0 or 1
     learning: Any  # (distinct,), people
     testing: Any
 
 
-def halves(name: str) -> tuple[Any, Any]:
+def binarise_at_midpoint(table_name: str) -> tuple[Any, Any]:
     """Features and classes as bits: above the midpoint of the attribute's range or not.
 
     The paper does not say how categories and missing values became numbers. Here categories are
@@ -70,326 +91,450 @@ def halves(name: str) -> tuple[Any, Any]:
     comes closest to the paper's 0.82, with 0.78; nothing we tried reached it.)
     """
     from discreet.datasets import load
-    from discreet.encoding import class_codes, numbers_of
-    from discreet.schema import Numeric, text_of
+    from discreet.encoding import encode_classes, parse_numbers
+    from discreet.schema import Numeric, format_value
 
-    data = load(name)
-    bits = []
+    data = load(table_name)
+    feature_bits = []
     for feature in data.schema.features:
         column = data.X[feature.name]
         if isinstance(feature, Numeric):
-            numbers = numbers_of(feature, column, data.schema.missing_tokens)
-            bits.append(numbers > (np.nanmin(numbers) + np.nanmax(numbers)) / 2)
+            numbers = parse_numbers(feature, column, data.schema.missing_tokens)
+            feature_bits.append(numbers > (np.nanmin(numbers) + np.nanmax(numbers)) / 2)
             continue
-        values = EDUCATION if feature.name == "education" else map(text_of, feature.values)
-        order = {value: k for k, value in enumerate(values)}
-        numbers = np.array([order.get(text_of(value), 0) for value in column])
-        bits.append(numbers > (len(order) - 1) / 2)
-    return np.column_stack(bits).astype(int), class_codes(data.schema, data.y)
+        category_order = (
+            EDUCATION if feature.name == "education" else map(format_value, feature.values)
+        )
+        category_codes = {value: code for code, value in enumerate(category_order)}
+        numbers = np.array([category_codes.get(format_value(value), 0) for value in column])
+        feature_bits.append(numbers > (len(category_codes) - 1) / 2)
+    return np.column_stack(feature_bits).astype(int), encode_classes(data.schema, data.y)
 
 
 @cache
-def split_of(name: str, seed: int = 0) -> Split:
+def load_split(table_name: str, seed: int = 0) -> Split:
     """One split into 80 % and 20 %."""
-    X, y = halves(name)
-    rows, where = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
-    train = np.zeros(len(y), bool)
-    train[np.random.default_rng(seed).permutation(len(y))[: int(0.8 * len(y))]] = True
-    counts = [np.bincount(where.ravel()[part], minlength=len(rows)) for part in (train, ~train)]
-    return Split(rows[:, :-1], rows[:, -1], *counts)
+    X, y = binarise_at_midpoint(table_name)
+    rows, row_numbers = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
+    is_training = np.zeros(len(y), bool)
+    is_training[np.random.default_rng(seed).permutation(len(y))[: int(0.8 * len(y))]] = True
+    people_counts = [
+        np.bincount(row_numbers.ravel()[is_member], minlength=len(rows))
+        for is_member in (is_training, ~is_training)
+    ]
+    return Split(rows[:, :-1], rows[:, -1], *people_counts)
 
 
-def randomized(split: Split, theta: float, model: str, repeats: int, seed: int) -> tuple[Any, Any]:
+def draw_sent_counts(
+    split: Split, theta: float, model: str, repeats: int, seed: int
+) -> tuple[Any, Any]:
     """Sent counts: of classes (repeats, 2), and of ones by class (repeats, 2, features)."""
     rng = np.random.default_rng(seed)
-    features, target = split.records, np.eye(2)[split.classes]  # (distinct, 2)
-    true = rng.binomial(split.learning, theta, (repeats, len(split.learning)))
-    classes = true @ target
-    ones = np.stack([(true * target[:, c]) @ features for c in (0, 1)], axis=1)
+    feature_bits, class_indicators = split.records, np.eye(2)[split.class_bits]  # (distinct, 2)
+    truth_counts = rng.binomial(split.learning, theta, (repeats, len(split.learning)))
+    class_counts = truth_counts @ class_indicators
+    one_counts = np.stack(
+        [
+            (truth_counts * class_indicators[:, class_index]) @ feature_bits
+            for class_index in (0, 1)
+        ],
+        axis=1,
+    )
     if model == "related":  # the others send the complement of everything
-        other = split.learning - true
-        classes = classes + other @ target[:, ::-1]
-        mirrored = [(other * target[:, 1 - c]) @ (1 - features) for c in (0, 1)]
-        return classes, ones + np.stack(mirrored, axis=1)
-    decoys = split.learning.sum() - true.sum(axis=1)
-    first = rng.binomial(decoys, 0.5)
-    personal = np.stack([first, decoys - first], axis=1)
-    bits = rng.binomial(personal[:, :, None], 0.5, (repeats, 2, features.shape[1]))
-    return classes + personal, ones + bits
+        complement_counts = split.learning - truth_counts
+        class_counts = class_counts + complement_counts @ class_indicators[:, ::-1]
+        mirrored_ones = [
+            (complement_counts * class_indicators[:, 1 - class_index]) @ (1 - feature_bits)
+            for class_index in (0, 1)
+        ]
+        return class_counts, one_counts + np.stack(mirrored_ones, axis=1)
+    personal_people = split.learning.sum() - truth_counts.sum(axis=1)
+    first_class = rng.binomial(personal_people, 0.5)
+    personal_classes = np.stack([first_class, personal_people - first_class], axis=1)
+    personal_bits = rng.binomial(
+        personal_classes[:, :, None], 0.5, (repeats, 2, feature_bits.shape[1])
+    )
+    return class_counts + personal_classes, one_counts + personal_bits
 
 
-def estimated(sent: tuple[Any, Any], theta: float, model: str, people: int) -> tuple[Any, Any]:
+def estimate_counts(
+    sent: tuple[Any, Any], theta: float, model: str, people_total: int
+) -> tuple[Any, Any]:
     """Unbiased counts of classes (repeats, 2) and of values by class (repeats, 2, features, 2)."""
-    classes, ones = sent
-    values = np.stack([classes[:, :, None] - ones, ones], axis=-1)
+    class_counts, one_counts = sent
+    value_counts = np.stack([class_counts[:, :, None] - one_counts, one_counts], axis=-1)
     if model == "related":
-        mirrored = values[:, ::-1, :, ::-1]
+        mirrored_counts = value_counts[:, ::-1, :, ::-1]
         return (
-            (theta * classes - (1 - theta) * classes[:, ::-1]) / (2 * theta - 1),
-            (theta * values - (1 - theta) * mirrored) / (2 * theta - 1),
+            (theta * class_counts - (1 - theta) * class_counts[:, ::-1]) / (2 * theta - 1),
+            (theta * value_counts - (1 - theta) * mirrored_counts) / (2 * theta - 1),
         )
     return (
-        (classes - (1 - theta) * people / 2) / theta,
-        (values - (1 - theta) * people / 4) / theta,
+        (class_counts - (1 - theta) * people_total / 2) / theta,
+        (value_counts - (1 - theta) * people_total / 4) / theta,
     )
 
 
-def published(totals: Any, values: Any) -> tuple[Any, Any]:
+def estimate_published(class_totals: Any, value_counts: Any) -> tuple[Any, Any]:
     """Log-prior and log-conditionals: clipped at zero, one added, as postprocess="none" does."""
-    share = np.clip(totals / totals.sum(axis=1, keepdims=True), 0, 1)
-    share = np.maximum(share, 1e-4)
-    smoothed = np.maximum(values, 0) + 1.0
+    class_shares = np.clip(class_totals / class_totals.sum(axis=1, keepdims=True), 0, 1)
+    class_shares = np.maximum(class_shares, 1e-4)
+    smoothed_counts = np.maximum(value_counts, 0) + 1.0
     return (
-        np.log(share / share.sum(axis=1, keepdims=True)),
-        np.log(smoothed / smoothed.sum(axis=-1, keepdims=True)),
+        np.log(class_shares / class_shares.sum(axis=1, keepdims=True)),
+        np.log(smoothed_counts / smoothed_counts.sum(axis=-1, keepdims=True)),
     )
 
 
-def accuracies(split: Split, log_prior: Any, log_conditional: Any) -> Any:
+def score_models(split: Split, log_prior: Any, log_conditional: Any) -> Any:
     """Accuracy on the test people, one value per repetition."""
-    weight = log_conditional[..., 1] - log_conditional[..., 0]  # (repeats, 2, features)
-    score = log_prior + log_conditional[..., 0].sum(axis=-1)
-    odds = (score[:, 1] - score[:, 0])[:, None] + (weight[:, 1] - weight[:, 0]) @ split.records.T
-    right = (odds > 0) == split.classes
-    return right @ split.testing / split.testing.sum()
+    log_ratio = log_conditional[..., 1] - log_conditional[..., 0]  # (repeats, 2, features)
+    class_score = log_prior + log_conditional[..., 0].sum(axis=-1)
+    log_odds = (class_score[:, 1] - class_score[:, 0])[:, None] + (
+        log_ratio[:, 1] - log_ratio[:, 0]
+    ) @ split.records.T
+    is_correct = (log_odds > 0) == split.class_bits
+    return is_correct @ split.testing / split.testing.sum()
 
 
-def by_default(split: Split, theta: float, repeats: int, seed: int) -> Any:
+def score_default(split: Split, theta: float, repeats: int, seed: int) -> Any:
     """Accuracy of the default estimator, which uses whole sheets; they are drawn here."""
     from discreet import Categorical, Schema, estimate
     from discreet.collection.tally import Tally
     from discreet.model import CellFactor
-    from discreet.survey.inversion import statistics_of
+    from discreet.survey.inversion import estimate_statistics
     from discreet.survey.questionnaire import Questionnaire
 
-    names = [f"x{j}" for j in range(split.records.shape[1])]
-    schema = Schema([Categorical(n, [0, 1], optional=False) for n in names], "y", [0, 1])
-    survey = Questionnaire.of(schema, theta)
-    truth = np.repeat(np.column_stack([split.records, split.classes]), split.learning, axis=0)
-    rng, found = np.random.default_rng(seed), []
+    feature_names = [f"x{feature_index}" for feature_index in range(split.records.shape[1])]
+    schema = Schema(
+        [Categorical(feature_name, [0, 1], optional=False) for feature_name in feature_names],
+        "y",
+        [0, 1],
+    )
+    questionnaire = Questionnaire.from_schema(schema, theta)
+    true_answers = np.repeat(
+        np.column_stack([split.records, split.class_bits]), split.learning, axis=0
+    )
+    rng, mean_accuracies = np.random.default_rng(seed), []
     for _ in range(repeats):
-        personal = rng.integers(0, 2, truth.shape)
-        tally = Tally(survey)
-        tally.add_values(0, np.where(rng.random((len(truth), 1)) < theta, truth, personal))
-        model = estimate(statistics_of(tally))
+        personal_answers = rng.integers(0, 2, true_answers.shape)
+        tally = Tally(questionnaire)
+        tally.add_values(
+            0, np.where(rng.random((len(true_answers), 1)) < theta, true_answers, personal_answers)
+        )
+        model = estimate(estimate_statistics(tally))
         factors = [factor for factor in model.factors if isinstance(factor, CellFactor)]
         conditional = np.stack([factor.log_probability for factor in factors], axis=1)
-        found.append(accuracies(split, model.log_prior[None], conditional[None])[0])
-    return np.array(found)
+        mean_accuracies.append(score_models(split, model.log_prior[None], conditional[None])[0])
+    return np.array(mean_accuracies)
 
 
-def benchmark_score(name: str) -> float:
+def score_undisguised(table_name: str) -> float:
     """The unmodified classifier on the records themselves."""
     from discreet import MixedNB
 
-    split = split_of(name)
-    rows, distinct = split.records, np.arange(len(split.records))
-    learn, test = np.repeat(distinct, split.learning), np.repeat(distinct, split.testing)
-    nb = MixedNB(categorical_features="all").fit(rows[learn], split.classes[learn])
-    return float(nb.score(rows[test], split.classes[test]))
+    split = load_split(table_name)
+    record_bits, distinct = split.records, np.arange(len(split.records))
+    training_rows, test_rows = (
+        np.repeat(distinct, split.learning),
+        np.repeat(distinct, split.testing),
+    )
+    nb = MixedNB(categorical_features="all").fit(
+        record_bits[training_rows], split.class_bits[training_rows]
+    )
+    return float(nb.score(record_bits[test_rows], split.class_bits[test_rows]))
 
 
-SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
-NEAR_HALF = (0.5, 0.51, 0.6, 0.7, 0.8, 0.9)
+PERSONAL_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
+"""Shares W_a of figure 6."""
+THETAS_NEAR_HALF = (0.5, 0.51, 0.6, 0.7, 0.8, 0.9)
+"""Thetas of the figures that compare the two models."""
 
 
-def cells(quick: bool) -> list[Cell]:
+def list_cells(quick: bool) -> list[PaperCell]:
     """Accuracy by theta and model; the privacy measure; epsilon; a known personal answer."""
-    made = []
+    paper_cells = []
     for table in TABLES:
-        made.append(Cell.of("2", table=table, model="none"))
-        made += [
-            Cell.of("2", table=table, model="unrelated", theta=theta)
-            for theta in sorted({*THETAS, *NEAR_HALF})
+        paper_cells.append(PaperCell.from_parameters("2", table=table, model="none"))
+        paper_cells += [
+            PaperCell.from_parameters("2", table=table, model="unrelated", theta=theta)
+            for theta in sorted({*THETAS, *THETAS_NEAR_HALF})
         ]
-        made += [
-            Cell.of("2", table=table, model="related", theta=theta)
-            for theta in NEAR_HALF
+        paper_cells += [
+            PaperCell.from_parameters("2", table=table, model="related", theta=theta)
+            for theta in THETAS_NEAR_HALF
             if theta != 0.5
         ]
-    made += [Cell.of("6", share=w, theta=k / 10) for w in SHARES for k in range(11)]
-    made += [Cell.of("epsilon", theta=theta) for theta in THETAS if theta < 1]
-    return [*made, *(Cell.of("known", theta=theta) for theta in THETAS if theta < 1)]
+    paper_cells += [
+        PaperCell.from_parameters("6", share=share, theta=tenths / 10)
+        for share in PERSONAL_SHARES
+        for tenths in range(11)
+    ]
+    paper_cells += [
+        PaperCell.from_parameters("epsilon", theta=theta) for theta in THETAS if theta < 1
+    ]
+    return [
+        *paper_cells,
+        *(PaperCell.from_parameters("known", theta=theta) for theta in THETAS if theta < 1),
+    ]
 
 
-def compute(cell: Cell, repeats: int, quick: bool) -> dict[str, list[float]]:
+def compute(cell: PaperCell, repeats: int, quick: bool) -> dict[str, list[float]]:
     """The values of one cell."""
     if cell.figure == "2":
-        return _accuracy(cell, repeats)
+        return _compute_accuracy(cell, repeats)
     theta = cell["theta"]
     if cell.figure == "6":
-        from discreet.survey.measure import pse, unrelated_channel
+        from discreet.survey.measure import compute_pse, make_unrelated_channel
 
-        share = cell["share"]
-        return {"privacy": [pse(np.array([1 - share, share]), unrelated_channel(theta, [0.5] * 2))]}
+        personal_share = cell["share"]
+        return {
+            "privacy": [
+                compute_pse(
+                    np.array([1 - personal_share, personal_share]),
+                    make_unrelated_channel(theta, [0.5] * 2),
+                )
+            ]
+        }
     if cell.figure == "epsilon":  # ln((theta + (1 - theta) w) / ((1 - theta) w)), w = 2^-questions
         return {
-            f"{size} questions": [math.log1p(2.0**size * theta / (1 - theta))]
-            for size in (1, 10, 14)
+            f"{question_count} questions": [math.log1p(2.0**question_count * theta / (1 - theta))]
+            for question_count in (1, 10, 14)
         }
     # somebody knows the true answer to the personal question: a mismatch proves the private one
     return {"exposed": [theta / 2], "belief after a mismatch": [1.0], "prior": [0.5]}
 
 
-def _accuracy(cell: Cell, repeats: int) -> dict[str, list[float]]:
+def _compute_accuracy(cell: PaperCell, repeats: int) -> dict[str, list[float]]:
     table, model = cell["table"], cell["model"]
     if model == "none":
-        return {"published": [benchmark_score(table)]}
-    split, theta = split_of(table), cell["theta"]
-    people = int(split.learning.sum())
-    sent = randomized(split, theta, model, repeats, seed=int(1000 * theta))
-    totals, values = estimated(sent, theta, model, people)
-    found = {"published": list(accuracies(split, *published(totals, values)))}
+        return {"published": [score_undisguised(table)]}
+    split, theta = load_split(table), cell["theta"]
+    people_total = int(split.learning.sum())
+    sent_counts = draw_sent_counts(split, theta, model, repeats, seed=int(1000 * theta))
+    class_totals, value_counts = estimate_counts(sent_counts, theta, model, people_total)
+    accuracies_by_method = {
+        "published": list(score_models(split, *estimate_published(class_totals, value_counts)))
+    }
     if model == "unrelated":
-        found["ours"] = list(by_default(split, theta, min(repeats, OURS), int(1000 * theta)))
-    return found
+        accuracies_by_method["ours"] = list(
+            score_default(split, theta, min(repeats, DEFAULT_REPEATS), int(1000 * theta))
+        )
+    return accuracies_by_method
 
 
 # ---------------------------------------------------------------- figures and verdicts
 
-PAPER = {
+PUBLISHED_ACCURACIES = {
     "related": {0.51: 0.66, 0.6: 0.81, 0.7: 0.82, 0.8: 0.82, 0.9: 0.82},
     "unrelated": {0.5: 0.81, 0.51: 0.81, 0.6: 0.82, 0.7: 0.82, 0.8: 0.82, 0.9: 0.82},
 }
 """Their figure 7: mean accuracy on Adult."""
 
 
-def _mean(results: Results, table: str, theta: float, metric: str = "published") -> float:
-    return results.mean("2", metric, table=table, model="unrelated", theta=theta)
+def _get_mean(results: PaperResults, table: str, theta: float, metric: str = "published") -> float:
+    return results.compute_mean("2", metric, table=table, model="unrelated", theta=theta)
 
 
-def _spread(results: Results, table: str, theta: float, metric: str = "published") -> float:
-    found = results.series("2", metric, table=table, model="unrelated", theta=theta)
-    return float(np.var(found))
+def _compute_variance(
+    results: PaperResults, table: str, theta: float, metric: str = "published"
+) -> float:
+    accuracies = results.get_values("2", metric, table=table, model="unrelated", theta=theta)
+    return float(np.var(accuracies))
 
 
-def figures(results: Results) -> Iterator[Figure]:
+def make_figures(results: PaperResults) -> Iterator[Figure]:
     """Figures 2 to 5 in one, 6, 7, and what the paper lacks: epsilon."""
-    if tables := results.among("2", "table"):
+    if tables := results.list_parameter_values("2", "table"):
         panels = []
         for table in tables:
-            base = results.mean("2", "published", table=table, model="none")
-            made = [results.line(m, "2", "theta", THETAS, m, table=table, model="unrelated")
-                    for m in ("published", "ours")]  # fmt: skip
-            made.append(flat("undisguised", THETAS, base))
-            panels.append(Panel(f"{table}: mean", made, "theta", "accuracy"))
-            spread = [
-                Line(m, THETAS, [_spread(results, table, t, m) for t in THETAS])
-                for m in ("published", "ours")
+            undisguised = results.compute_mean("2", "published", table=table, model="none")
+            plot_lines = [
+                results.make_line(
+                    method, "2", "theta", THETAS, method, table=table, model="unrelated"
+                )
+                for method in ("published", "ours")
             ]
-            panels.append(Panel(f"{table}: variance", spread, "theta", "variance of the accuracy"))
+            plot_lines.append(make_flat_line("undisguised", THETAS, undisguised))
+            panels.append(Panel(f"{table}: mean", plot_lines, "theta", "accuracy"))
+            variance_lines = [
+                PlotLine(
+                    method,
+                    THETAS,
+                    [_compute_variance(results, table, theta, method) for theta in THETAS],
+                )
+                for method in ("published", "ours")
+            ]
+            panels.append(
+                Panel(f"{table}: variance", variance_lines, "theta", "variance of the accuracy")
+            )
         yield Figure("figures 2 to 5", "Mean and variance of the accuracy by theta.", panels)
         panels = []
         for table in tables:
-            made = []
+            plot_lines = []
             for model in ("related", "unrelated"):
-                at = [
-                    t
-                    for t in NEAR_HALF
-                    if Cell.of("2", table=table, model=model, theta=t) in results
+                computed_thetas = [
+                    theta
+                    for theta in THETAS_NEAR_HALF
+                    if PaperCell.from_parameters("2", table=table, model=model, theta=theta)
+                    in results
                 ]
-                made.append(results.line(model, "2", "theta", at, "published", table=table,
-                                         model=model))  # fmt: skip
+                plot_lines.append(
+                    results.make_line(
+                        model, "2", "theta", computed_thetas, "published", table=table, model=model
+                    )
+                )
                 if table == "adult":
-                    known = PAPER[model]
-                    made.append(Line(f"{model}, in the paper", list(known), list(known.values()),
-                                     style="--"))  # fmt: skip
-            panels.append(Panel(table, made, "theta", "mean accuracy"))
+                    published_accuracies = PUBLISHED_ACCURACIES[model]
+                    plot_lines.append(
+                        PlotLine(
+                            f"{model}, in the paper",
+                            list(published_accuracies),
+                            list(published_accuracies.values()),
+                            style="--",
+                        )
+                    )
+            panels.append(Panel(table, plot_lines, "theta", "mean accuracy"))
         yield Figure("figure 7", "Related and unrelated questions near theta = 1/2.", panels)
-    if Cell.of("6", share=0.1, theta=0.0) in results:
-        thetas = [k / 10 for k in range(11)]
-        made = [results.line(f"W_a = {w:g}", "6", "theta", thetas, "privacy", share=w)
-                for w in SHARES]  # fmt: skip
-        panels = [Panel("privacy measure before mining", made, "theta", "PSE")]
-        thetas = [t for t in THETAS if t < 1]
-        made = [results.line(f"{n} question{'s' * (n > 1)}", "epsilon", "theta", thetas,
-                             f"{n} questions") for n in (1, 10, 14)]  # fmt: skip
-        told = "what it means in local differential privacy"
-        panels.append(Panel(told, made, "theta", "epsilon of a sheet"))
-        told = "The paper's measure, and the epsilon of a sheet beside it."
-        yield Figure("figure 6", told, panels)
+    if PaperCell.from_parameters("6", share=0.1, theta=0.0) in results:
+        thetas = [tenths / 10 for tenths in range(11)]
+        plot_lines = [
+            results.make_line(f"W_a = {share:g}", "6", "theta", thetas, "privacy", share=share)
+            for share in PERSONAL_SHARES
+        ]
+        panels = [Panel("privacy measure before mining", plot_lines, "theta", "PSE")]
+        thetas = [theta for theta in THETAS if theta < 1]
+        plot_lines = [
+            results.make_line(
+                f"{question_count} question{'s' * (question_count > 1)}",
+                "epsilon",
+                "theta",
+                thetas,
+                f"{question_count} questions",
+            )
+            for question_count in (1, 10, 14)
+        ]
+        title = "what it means in local differential privacy"
+        panels.append(Panel(title, plot_lines, "theta", "epsilon of a sheet"))
+        caption = "The paper's measure, and the epsilon of a sheet beside it."
+        yield Figure("figure 6", caption, panels)
 
 
-def statements(results: Results) -> Iterator[Statement]:
+def check_statements(results: PaperResults) -> Iterator[Statement]:
     """What the paper says of its figures."""
-    tables = results.among("2", "table")
-    base = {t: results.mean("2", "published", table=t, model="none") for t in tables}
-    gap = {t: abs(_mean(results, t, 1.0) - base[t]) for t in tables}
+    tables = results.list_parameter_values("2", "table")
+    undisguised = {
+        table: results.compute_mean("2", "published", table=table, model="none") for table in tables
+    }
+    differences = {
+        table: abs(_get_mean(results, table, 1.0) - undisguised[table]) for table in tables
+    }
     yield Statement(
         "At theta = 1 the disguised and the undisguised classifier are equal",
-        "difference " + ", ".join(f"{t} {gap[t]:.1e}" for t in tables),
-        "holds" if max(gap.values()) < 1e-12 else "does not hold",
+        "difference " + ", ".join(f"{table} {differences[table]:.1e}" for table in tables),
+        "holds" if max(differences.values()) < 1e-12 else "does not hold",
     )
-    near = {t: (base[t], _mean(results, t, 0.5), _mean(results, t, 0.7)) for t in tables}
-    close = {t: Gap.of(results.series("2", "published", table=t, model="unrelated", theta=0.7),
-                       base[t], len(tables)) for t in tables}  # fmt: skip
-    ok = {t: gap.within() for t, gap in close.items()}
+    shown_accuracies = {
+        table: (undisguised[table], _get_mean(results, table, 0.5), _get_mean(results, table, 0.7))
+        for table in tables
+    }
+    paired_differences = {
+        table: PairedDifference.from_pairs(
+            results.get_values("2", "published", table=table, model="unrelated", theta=0.7),
+            undisguised[table],
+            len(tables),
+        )
+        for table in tables
+    }
+    held_by_case = {
+        table: difference.is_within() for table, difference in paired_differences.items()
+    }
     yield Statement(
         "For suitable theta the accuracy is close to the undisguised one",
         "undisguised / theta 0.5 / 0.7: "
-        + ", ".join(f"{t} " + " / ".join(f"{100 * x:.1f}" for x in v) for t, v in near.items())
+        + ", ".join(
+            f"{table} " + " / ".join(f"{100 * accuracy:.1f}" for accuracy in accuracies)
+            for table, accuracies in shown_accuracies.items()
+        )
         + " (close: within two points at 0.7)",
-        verdict(ok),
-        "" if all(ok.values()) else "the tables are small for such noise",
+        format_verdict(held_by_case),
+        "" if all(held_by_case.values()) else "the tables are small for such noise",
     )
-    falls = {
-        t: all(
-            _mean(results, t, a) < _mean(results, t, b) + 0.002
-            for a, b in pairwise((0.05, 0.2, 0.5, 0.9))
+    mean_falls = {
+        table: all(
+            _get_mean(results, table, lower_theta) < _get_mean(results, table, higher_theta) + 0.002
+            for lower_theta, higher_theta in pairwise((0.05, 0.2, 0.5, 0.9))
         )
-        for t in tables
+        for table in tables
     }
-    grows = {
-        t: all(
-            _spread(results, t, a) > _spread(results, t, b) for a, b in pairwise((0.05, 0.3, 0.9))
+    variance_grows = {
+        table: all(
+            _compute_variance(results, table, lower_theta)
+            > _compute_variance(results, table, higher_theta)
+            for lower_theta, higher_theta in pairwise((0.05, 0.3, 0.9))
         )
-        for t in tables
+        for table in tables
     }
-    shown = ", ".join(
-        f"{t} mean {100 * _mean(results, t, 0.05):.1f} and variance "
-        f"{_spread(results, t, 0.05):.1e} at 0.05, {100 * _mean(results, t, 0.5):.1f} and "
-        f"{_spread(results, t, 0.5):.1e} at 0.5"
-        for t in tables
+    measured_text = ", ".join(
+        f"{table} mean {100 * _get_mean(results, table, 0.05):.1f} and variance "
+        f"{_compute_variance(results, table, 0.05):.1e} at 0.05, "
+        f"{100 * _get_mean(results, table, 0.5):.1f} and "
+        f"{_compute_variance(results, table, 0.5):.1e} at 0.5"
+        for table in tables
     )
-    both = all(falls.values()) and all(grows.values())
+    is_monotone = all(mean_falls.values()) and all(variance_grows.values())
     yield Statement(
         "As theta falls, the mean falls and the variance grows",
-        shown,
+        measured_text,
         "holds"
-        if both
-        else "holds only for " + ", ".join(t for t in tables if falls[t] and grows[t]),
+        if is_monotone
+        else "holds only for "
+        + ", ".join(table for table in tables if mean_falls[table] and variance_grows[table]),
     )
-    yield from _privacy_statements(results)
-    better = {}
-    for t in tables:
+    yield from _check_privacy_statements(results)
+    differences_near_half = {}
+    for table in tables:
         for theta in (0.51, 0.6):
-            one, two = (results.series("2", "published", table=t, model=m, theta=theta)
-                        for m in ("unrelated", "related"))  # fmt: skip
-            better[f"{t} at {theta:g}"] = Gap.of(one, two, 2 * len(tables))
+            unrelated, related = (
+                results.get_values("2", "published", table=table, model=model, theta=theta)
+                for model in ("unrelated", "related")
+            )
+            differences_near_half[f"{table} at {theta:g}"] = PairedDifference.from_pairs(
+                unrelated, related, 2 * len(tables)
+            )
     yield Statement(
         "Near theta = 1/2 unrelated questions are better than related ones",
-        "unrelated minus related, points: " + ", ".join(f"{k} {gap}" for k, gap in better.items()),
-        verdict({case: gap.above() for case, gap in better.items()}),
+        "unrelated minus related, points: "
+        + ", ".join(f"{case} {difference}" for case, difference in differences_near_half.items()),
+        format_verdict(
+            {case: difference.is_above() for case, difference in differences_near_half.items()}
+        ),
     )
     if "adult" in tables:
-        apart = {
-            (m, theta): results.mean("2", "published", table="adult", model=m, theta=theta) - value
-            for m, known in PAPER.items()
-            for theta, value in known.items()
+        differences_from_paper = {
+            (model, theta): results.compute_mean(
+                "2", "published", table="adult", model=model, theta=theta
+            )
+            - published_accuracy
+            for model, published_accuracies in PUBLISHED_ACCURACIES.items()
+            for theta, published_accuracy in published_accuracies.items()
         }
-        key = max(apart, key=lambda k: abs(apart[k]))
-        same = abs(apart[key]) < CLOSE
+        largest_case = max(
+            differences_from_paper, key=lambda case: abs(differences_from_paper[case])
+        )
+        is_close = abs(differences_from_paper[largest_case]) < MAX_CLOSE_DIFFERENCE
         yield Statement(
             "Figure 7's numbers on Adult (0.66 to 0.82)",
-            f"undisguised {base['adult']:.3f} here against 0.82; largest difference "
-            f"{100 * apart[key]:+.1f} points ({key[0]}, theta {key[1]:g})",
-            "holds" if same else "holds only in shape",
+            f"undisguised {undisguised['adult']:.3f} here against 0.82; largest difference "
+            f"{100 * differences_from_paper[largest_case]:+.1f} points ({largest_case[0]}, theta "
+            f"{largest_case[1]:g})",
+            "holds" if is_close else "holds only in shape",
             ""
-            if same
+            if is_close
             else "the paper does not say how categories were made binary; none of the "
             "ways we tried has its undisguised accuracy",
         )
-    exposed = results.mean("known", "exposed", theta=0.5)
+    exposed = results.compute_mean("known", "exposed", theta=0.5)
     yield Statement(
         "6.3: knowing somebody's answer to a personal question does not compromise the private one",
         f"at theta 0.5, one question: in {100 * exposed:.0f} of 100 sheets the answer differs from "
@@ -400,46 +545,56 @@ def statements(results: Results) -> Iterator[Statement]:
     )
 
 
-def _privacy_statements(results: Results) -> Iterator[Statement]:
-    table = {
-        w: [results.mean("6", "privacy", share=w, theta=k / 10) for k in range(11)] for w in SHARES
+def _check_privacy_statements(results: PaperResults) -> Iterator[Statement]:
+    measure_by_share = {
+        share: [
+            results.compute_mean("6", "privacy", share=share, theta=tenths / 10)
+            for tenths in range(11)
+        ]
+        for share in PERSONAL_SHARES
     }
-    faults = privacy_faults(table)
+    fault_texts = find_privacy_faults(measure_by_share)
     yield Statement(
         "Privacy is 0 at theta 1, highest at 0, and grows as W_a comes to 1/2",
         "PSE at theta 0 / 0.5 / 1: "
         + ", ".join(
-            f"W_a {w:g} {row[0]:.3f} / {row[5]:.3f} / {row[10]:.3f}" for w, row in table.items()
+            f"W_a {share:g} {share_measures[0]:.3f} / {share_measures[5]:.3f} / "
+            f"{share_measures[10]:.3f}"
+            for share, share_measures in measure_by_share.items()
         ),
-        "does not hold" if faults else "holds",
-        "; ".join(faults),
+        "does not hold" if fault_texts else "holds",
+        "; ".join(fault_texts),
     )
-    small, large = (results.mean("epsilon", f"{n} questions", theta=0.5) for n in (1, 14))
+    one_question_loss, fourteen_question_loss = (
+        results.compute_mean("epsilon", f"{question_count} questions", theta=0.5)
+        for question_count in (1, 14)
+    )
     yield Statement(
         "(not in the paper) how strong the protection is",
-        f"at theta 0.5 a sheet has epsilon {small:.2f} with one question and {large:.2f} with 14",
+        f"at theta 0.5 a sheet has epsilon {one_question_loss:.2f} with one question and "
+        f"{fourteen_question_loss:.2f} with 14",
         "holds only for few questions",
         "a whole sheet that agrees with a person is hardly ever drawn by chance",
     )
 
 
-def privacy_faults(table: dict[float, list[float]]) -> list[str]:
+def find_privacy_faults(measure_by_share: dict[float, list[float]]) -> list[str]:
     """Where the measure is not as the paper says of figure 6.
 
     Parameters
     ----------
-    table : dict
+    measure_by_share : dict
         PSE for theta = 0, 0.1, …, 1 by W_a.
     """
-    faults = []
-    for share, row in table.items():
-        if abs(row[-1]) > 1e-12:
-            faults.append(f"theta = 1 leaves privacy at W_a {share:g}")
-        if not all(a > b for a, b in pairwise(row)):
-            faults.append(f"privacy does not fall with theta at W_a {share:g}")
-        if abs(row[0] - 2 * share * (1 - share)) > 1e-12:
-            faults.append(f"theta = 0 is not the prior at W_a {share:g}")
-    columns = list(zip(*table.values(), strict=True))[:-1]
-    if not all(list(column) == sorted(column) for column in columns):
-        faults.append("W_a = 1/2 is not the most private")
-    return faults
+    fault_texts = []
+    for share, share_measures in measure_by_share.items():
+        if abs(share_measures[-1]) > 1e-12:
+            fault_texts.append(f"theta = 1 leaves privacy at W_a {share:g}")
+        if not all(measure > next_measure for measure, next_measure in pairwise(share_measures)):
+            fault_texts.append(f"privacy does not fall with theta at W_a {share:g}")
+        if abs(share_measures[0] - 2 * share * (1 - share)) > 1e-12:
+            fault_texts.append(f"theta = 0 is not the prior at W_a {share:g}")
+    theta_columns = list(zip(*measure_by_share.values(), strict=True))[:-1]
+    if not all(list(column) == sorted(column) for column in theta_columns):
+        fault_texts.append("W_a = 1/2 is not the most private")
+    return fault_texts

@@ -48,9 +48,9 @@ __all__ = ["Number", "Random"]
 Number: TypeAlias = int | float | Fraction
 Flags: TypeAlias = Booleans
 
-ONE = 1 << 64  # probabilities are integers over 2^64
-CHUNK = 1 << 15  # draws worked on at a time, so that they stay in the cache
-WIDEST = 1 << 53  # scales beyond it could leave int64; up to it the chance is exp(-2^10)
+PROBABILITY_UNIT = 1 << 64  # probabilities are integers over 2^64
+DRAWS_PER_CHUNK = 1 << 15  # draws worked on at a time, so that they stay in the cache
+MAX_SCALE = 1 << 53  # scales beyond it could leave int64; up to it the chance is exp(-2^10)
 
 
 class Random(abc.ABC):
@@ -77,7 +77,9 @@ class Random(abc.ABC):
     def words(self, count: int) -> Words:
         """Return ``count`` uniform 64-bit words."""
         # the order of bytes is part of the format: little-endian on every machine
-        return self.raw(8 * _count("count", count)).view("<u8").astype(np.uint64, copy=False)
+        return (
+            self.raw(8 * _require_count("count", count)).view("<u8").astype(np.uint64, copy=False)
+        )
 
     def uniform(self, size: int) -> Floats:
         """Return multiples of 2^-53 in [0, 1), to simulate or choose; never as released noise."""
@@ -85,20 +87,20 @@ class Random(abc.ABC):
 
     def integers(self, below: int, size: int) -> Integers:
         """Return integers exactly uniform on 0 .. below - 1, for ``below`` up to 2^63."""
-        below, size = operator.index(below), _count("size", size)
+        below, size = operator.index(below), _require_count("size", size)
         if not 1 <= below <= 1 << 63:
             raise ValueError(f"below is {below}; give an integer from 1 to 2**63")
         if below <= 1 << 32:  # Lemire 2019: the high half of a product, its low half tells the bias
             numbers = self.raw(4 * size).view("<u4").astype(np.uint64)
             numbers *= np.uint64(below)
-            refused = numbers.astype(np.uint32) < np.uint32((1 << 32) % below)
+            is_refused = numbers.astype(np.uint32) < np.uint32((1 << 32) % below)
             numbers >>= np.uint64(32)
         else:
             numbers = self.words(size) >> np.uint64(64 - (below - 1).bit_length())
-            refused = numbers >= np.uint64(below)
-        values, again = numbers.view(np.int64), np.flatnonzero(refused)
-        if again.size:
-            values[again] = self.integers(below, again.size)
+            is_refused = numbers >= np.uint64(below)
+        values, refused_positions = numbers.view(np.int64), np.flatnonzero(is_refused)
+        if refused_positions.size:
+            values[refused_positions] = self.integers(below, refused_positions.size)
         return values
 
     def bernoulli(self, probability: Number, size: int) -> Flags:
@@ -108,24 +110,26 @@ class Random(abc.ABC):
         """
         if not 0 <= probability <= 1:
             raise ValueError(f"probability is {probability}; give a number from 0 to 1")
-        return self.bernoulli_words(round(Fraction(probability) * ONE), size)
+        return self.bernoulli_words(round(Fraction(probability) * PROBABILITY_UNIT), size)
 
     def bernoulli_words(self, threshold: int, size: int) -> Flags:
         """Return flags that are True with probability exactly ``threshold / 2**64``.
 
         One byte per draw decides all but 1 in 256; those use the other 56 bits.
         """
-        threshold, size = _threshold(threshold), _count("size", size)
-        if threshold in (0, ONE):
-            return np.full(size, threshold == ONE)
-        first, rest = threshold >> 56, threshold & ((1 << 56) - 1)
+        threshold, size = _require_threshold(threshold), _require_count("size", size)
+        if threshold in (0, PROBABILITY_UNIT):
+            return np.full(size, threshold == PROBABILITY_UNIT)
+        first_byte, low_bits = threshold >> 56, threshold & ((1 << 56) - 1)
         flags = np.empty(size, np.bool_)
-        for part in _parts(size, 8 * CHUNK):
-            drawn = self.raw(part.stop - part.start)
-            np.less(drawn, np.uint8(first), out=flags[part])
-            if rest:
-                ties = np.flatnonzero(drawn == np.uint8(first))
-                flags[part][ties] = self.words(ties.size) >> np.uint64(8) < np.uint64(rest)
+        for chunk in _iter_chunks(size, 8 * DRAWS_PER_CHUNK):
+            drawn_bytes = self.raw(chunk.stop - chunk.start)
+            np.less(drawn_bytes, np.uint8(first_byte), out=flags[chunk])
+            if low_bits:
+                tie_positions = np.flatnonzero(drawn_bytes == np.uint8(first_byte))
+                flags[chunk][tie_positions] = self.words(tie_positions.size) >> np.uint64(
+                    8
+                ) < np.uint64(low_bits)
         return flags
 
     def bernoulli_each(self, thresholds: Words) -> Flags:
@@ -143,48 +147,57 @@ class Random(abc.ABC):
         Its shape is (rows, ceil(columns / 8)), laid out as ``np.packbits(..., bitorder="little")``
         does, padding bits zero.
         """
-        rows, columns = _count("rows", rows), _count("columns", columns)
-        width = -(-columns // 8)
-        packed = np.empty(rows * width, np.uint8)
-        for part in _parts(packed.size, CHUNK):
-            flags = self.bernoulli_words(threshold, 8 * (part.stop - part.start))
-            packed[part] = np.packbits(flags, bitorder="little")
-        matrix = packed.reshape(rows, width)
+        rows, columns = _require_count("rows", rows), _require_count("columns", columns)
+        row_bytes = -(-columns // 8)
+        packed_bits = np.empty(rows * row_bytes, np.uint8)
+        for chunk in _iter_chunks(packed_bits.size, DRAWS_PER_CHUNK):
+            flags = self.bernoulli_words(threshold, 8 * (chunk.stop - chunk.start))
+            packed_bits[chunk] = np.packbits(flags, bitorder="little")
+        bit_matrix = packed_bits.reshape(rows, row_bytes)
         if columns % 8:
-            matrix[:, -1] &= np.uint8((1 << columns % 8) - 1)
-        return matrix
+            bit_matrix[:, -1] &= np.uint8((1 << columns % 8) - 1)
+        return bit_matrix
 
     def subsets(self, pool: int, take: int, rows: int) -> Integers:
         """Return ``rows`` independent uniform subsets of ``take`` of the values 0 .. pool - 1.
 
         As sets they are exactly uniform; the order within a row carries no promise.
         """
-        pool, take, rows = _count("pool", pool), _count("take", take), _count("rows", rows)
+        pool, take, rows = (
+            _require_count("pool", pool),
+            _require_count("take", take),
+            _require_count("rows", rows),
+        )
         if take > pool:
             raise ValueError(f"take is {take} of a pool of {pool}; take at most the pool")
-        chosen = np.empty((rows, take), np.int64)
-        draw = self._subsets_floyd if take * take < pool else self._subsets_shuffled
-        for part in _parts(rows, max(1, 32 * CHUNK // max(1, min(pool, take * take)))):
-            chosen[part] = draw(pool, take, part.stop - part.start)
-        return chosen
+        chosen_values = np.empty((rows, take), np.int64)
+        draw_chunk = self._draw_subsets_floyd if take * take < pool else self._draw_subsets_shuffled
+        for chunk in _iter_chunks(
+            rows, max(1, 32 * DRAWS_PER_CHUNK // max(1, min(pool, take * take)))
+        ):
+            chosen_values[chunk] = draw_chunk(pool, take, chunk.stop - chunk.start)
+        return chosen_values
 
-    def _subsets_floyd(self, pool: int, take: int, rows: int) -> Integers:
+    def _draw_subsets_floyd(self, pool: int, take: int, rows: int) -> Integers:
         """Floyd's method (Bentley 1987): small subsets of a large pool."""
-        chosen = np.empty((take, rows), np.int64)
-        for i, last in enumerate(range(pool - take, pool)):
-            value = self.integers(last + 1, rows)
-            value[(chosen[:i] == value).any(axis=0)] = last
-            chosen[i] = value
-        return chosen.T
+        chosen_values = np.empty((take, rows), np.int64)
+        for step, last_value in enumerate(range(pool - take, pool)):
+            drawn_value = self.integers(last_value + 1, rows)
+            drawn_value[(chosen_values[:step] == drawn_value).any(axis=0)] = last_value
+            chosen_values[step] = drawn_value
+        return chosen_values.T
 
-    def _subsets_shuffled(self, pool: int, take: int, rows: int) -> Integers:
+    def _draw_subsets_shuffled(self, pool: int, take: int, rows: int) -> Integers:
         """Fisher-Yates, stopped after ``take`` steps."""
-        order = np.tile(np.arange(pool), (rows, 1))
-        row = np.arange(rows)
-        for i in range(take):
-            other = self.integers(pool - i, rows) + i
-            order[row, other], order[:, i] = order[:, i], order[row, other]
-        return order[:, :take]
+        value_order = np.tile(np.arange(pool), (rows, 1))
+        row_index = np.arange(rows)
+        for step in range(take):
+            swap_column = self.integers(pool - step, rows) + step
+            value_order[row_index, swap_column], value_order[:, step] = (
+                value_order[:, step],
+                value_order[row_index, swap_column],
+            )
+        return value_order[:, :take]
 
     def geometric(self, scale: Number, size: int) -> Integers:
         """Return integers X >= 0 with P(X >= k) = exp(-k / scale), exactly.
@@ -202,14 +215,15 @@ class Random(abc.ABC):
         OverflowError
             When a draw leaves int64: chance below exp(-1000).
         """
-        ratio, values = _rational("scale", scale), np.zeros(_count("size", size), np.int64)
-        if ratio:
-            for part in _parts(values.size, CHUNK):
-                words = self.words(part.stop - part.start)
-                values[part] = self._geometric_of(words, ratio)
+        exact_scale = _require_rational("scale", scale)
+        values = np.zeros(_require_count("size", size), np.int64)
+        if exact_scale:
+            for chunk in _iter_chunks(values.size, DRAWS_PER_CHUNK):
+                words = self.words(chunk.stop - chunk.start)
+                values[chunk] = self._convert_to_geometric(words, exact_scale)
         return values
 
-    def _geometric_of(self, words: Words, scale: Fraction) -> Integers:
+    def _convert_to_geometric(self, words: Words, scale: Fraction) -> Integers:
         """Return floor(-scale * ln U) for the uniform reals U whose first 64 bits are ``words``.
 
         For a word of at least 2^44, -ln U < 14 and U is known to 2^-44 of itself; conversion adds
@@ -217,23 +231,25 @@ class Random(abc.ABC):
         Together below scale * 2^-43, half the default margin: any further from an integer is sure.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
-            real = np.log(words * 2.0**-64)
-            real *= -float(scale)
-            floor = np.floor(real)
-            values: Integers = floor.astype(np.int64)
-            real -= floor
-            real -= 0.5
-            np.abs(real, out=real)
-            decided = real < 0.5 - max(1.0, float(scale)) * self.margin
-        decided &= words >= np.uint64(1 << 44)
-        for i in np.flatnonzero(~decided):
-            for low, high in self._minus_log(int(words[i])):
-                if high is not None and math.floor(low * scale) == math.floor(high * scale):
-                    values[i] = math.floor(low * scale)
+            log_values = np.log(words * 2.0**-64)
+            log_values *= -float(scale)
+            floor_values = np.floor(log_values)
+            values: Integers = floor_values.astype(np.int64)
+            log_values -= floor_values
+            log_values -= 0.5
+            np.abs(log_values, out=log_values)
+            is_decided = log_values < 0.5 - max(1.0, float(scale)) * self.margin
+        is_decided &= words >= np.uint64(1 << 44)
+        for position in np.flatnonzero(~is_decided):
+            for low_bound, high_bound in self._iter_log_bounds(int(words[position])):
+                if high_bound is not None and math.floor(low_bound * scale) == math.floor(
+                    high_bound * scale
+                ):
+                    values[position] = math.floor(low_bound * scale)
                     break
         return values
 
-    def _minus_log(self, word: int) -> Iterator[tuple[Fraction, Fraction | None]]:
+    def _iter_log_bounds(self, word: int) -> Iterator[tuple[Fraction, Fraction | None]]:
         """Yield ever closer bounds on -ln U for a uniform real U with first 64 bits ``word``.
 
         The upper one is None, for infinity, while all bits are zero.
@@ -242,12 +258,14 @@ class Random(abc.ABC):
         while True:
             context = decimal.Context(prec=bits // 3 + 20)
             # each logarithm is below `bits` and rounded correctly to `prec` digits
-            slack = Fraction(2 * bits, 10 ** (context.prec - 1))
-            whole, upper = (Fraction(context.ln(decimal.Decimal(n))) for n in (1 << bits, word + 1))
-            high = None
+            rounding_slack = Fraction(2 * bits, 10 ** (context.prec - 1))
+            log_unit, log_upper = (
+                Fraction(context.ln(decimal.Decimal(number))) for number in (1 << bits, word + 1)
+            )
+            high_bound = None
             if word:
-                high = whole - Fraction(context.ln(decimal.Decimal(word))) + slack
-            yield max(whole - upper - slack, Fraction(0)), high
+                high_bound = log_unit - Fraction(context.ln(decimal.Decimal(word))) + rounding_slack
+            yield max(log_unit - log_upper - rounding_slack, Fraction(0)), high_bound
             word, bits = word << 64 | int(self.words(1)[0]), bits + 64
 
     def discrete_laplace(self, scale: Number, size: int) -> Integers:
@@ -266,61 +284,70 @@ class Random(abc.ABC):
         rational it is. Rejection from the discrete Laplace: Canonne, Kamath and Steinke 2020,
         algorithm 3.
         """
-        ratio, values = _rational("variance", variance), np.zeros(_count("size", size), np.int64)
-        if not ratio:
+        exact_variance = _require_rational("variance", variance)
+        values = np.zeros(_require_count("size", size), np.int64)
+        if not exact_variance:
             return values
-        scale, filled = math.isqrt(math.floor(ratio)) + 1, 0
-        while filled < values.size:
-            wanted = values.size - filled
-            drawn = self.discrete_laplace(scale, min(CHUNK, wanted + wanted // 2 + 16))
-            drawn = drawn[self._accepted(self.words(drawn.size), drawn, ratio, scale)][:wanted]
-            values[filled : filled + drawn.size] = drawn
-            filled += drawn.size
+        laplace_scale, filled_count = math.isqrt(math.floor(exact_variance)) + 1, 0
+        while filled_count < values.size:
+            wanted_count = values.size - filled_count
+            laplace_draws = self.discrete_laplace(
+                laplace_scale, min(DRAWS_PER_CHUNK, wanted_count + wanted_count // 2 + 16)
+            )
+            laplace_draws = laplace_draws[
+                self._accept_draws(
+                    self.words(laplace_draws.size), laplace_draws, exact_variance, laplace_scale
+                )
+            ][:wanted_count]
+            values[filled_count : filled_count + laplace_draws.size] = laplace_draws
+            filled_count += laplace_draws.size
         return values
 
-    def _accepted(self, words: Words, drawn: Integers, variance: Fraction, scale: int) -> Flags:
+    def _accept_draws(
+        self, words: Words, laplace_draws: Integers, variance: Fraction, scale: int
+    ) -> Flags:
         """Say whether U < exp(-gamma), gamma = (|drawn| - variance / scale)^2 / (2 variance).
 
         Rounding moves gamma by less than 2^-50 (gamma + sqrt(gamma)), as sqrt(variance) < scale,
         hence exp(-gamma) by less than 2^-49; with its own 4 ulp and U's 2^-53 still below 2^-47.
         """
-        sigma2 = float(variance)
+        float_variance = float(variance)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            gap = np.abs(drawn) - sigma2 / scale
+            gap = np.abs(laplace_draws) - float_variance / scale
             gap *= gap
-            gap /= -2 * sigma2
+            gap /= -2 * float_variance
             gap = np.exp(gap, out=gap) - words * 2.0**-64
-            decided = np.abs(gap) > self.margin
-        flags: Flags = gap > 0
-        for i in np.flatnonzero(~decided):
-            gamma = (abs(int(drawn[i])) - variance / scale) ** 2 / (2 * variance)
-            for low, high in self._minus_log(int(words[i])):
-                if gamma < low or (high is not None and gamma > high):
-                    flags[i] = gamma < low
+            is_decided = np.abs(gap) > self.margin
+        accepted: Flags = gap > 0
+        for position in np.flatnonzero(~is_decided):
+            gamma = (abs(int(laplace_draws[position])) - variance / scale) ** 2 / (2 * variance)
+            for low_bound, high_bound in self._iter_log_bounds(int(words[position])):
+                if gamma < low_bound or (high_bound is not None and gamma > high_bound):
+                    accepted[position] = gamma < low_bound
                     break
-        return flags
+        return accepted
 
 
-def _count(name: str, value: int) -> int:
+def _require_count(name: str, value: int) -> int:
     count = operator.index(value)
     if count < 0:
         raise ValueError(f"{name} is {count}; ask for zero or more")
     return count
 
 
-def _threshold(value: int) -> int:
+def _require_threshold(value: int) -> int:
     threshold = operator.index(value)
-    if not 0 <= threshold <= ONE:
+    if not 0 <= threshold <= PROBABILITY_UNIT:
         raise ValueError(f"threshold is {threshold}; give an integer from 0 to 2**64")
     return threshold
 
 
-def _rational(name: str, value: Number) -> Fraction:
-    if not 0 <= value <= WIDEST:
+def _require_rational(name: str, value: Number) -> Fraction:
+    if not 0 <= value <= MAX_SCALE:
         raise ValueError(f"{name} is {value}; give a number from 0 to 2**53")
     return Fraction(value)
 
 
-def _parts(size: int, step: int) -> Iterator[slice]:
-    for start in range(0, size, step):
-        yield slice(start, min(start + step, size))
+def _iter_chunks(size: int, chunk_size: int) -> Iterator[slice]:
+    for chunk_start in range(0, size, chunk_size):
+        yield slice(chunk_start, min(chunk_start + chunk_size, size))

@@ -16,7 +16,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 from discreet.arrays import Bytes, Words
-from discreet.randomness.samplers import Number, Random, _count
+from discreet.randomness.samplers import Number, Random, _require_count
 
 __all__ = ["CryptoRandom", "Number", "Random", "SeededRandom", "as_random"]
 
@@ -32,60 +32,66 @@ class CryptoRandom(Random):
     rekey_after: int = 64 << 20
 
     _zeros: ClassVar[memoryview] = memoryview(bytes(1 << 16))
-    _alive: ClassVar[weakref.WeakSet[CryptoRandom]] = weakref.WeakSet()
+    _live_sources: ClassVar[weakref.WeakSet[CryptoRandom]] = weakref.WeakSet()
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._forget()
-        CryptoRandom._alive.add(self)
+        self._drop_key()
+        CryptoRandom._live_sources.add(self)
 
-    def _forget(self) -> None:
+    def _drop_key(self) -> None:
         """Drop key and buffer, so that the next draw begins with a new key."""
-        self._process = os.getpid()
+        self._process_id = os.getpid()
         self._cipher: CipherContext | None = None
-        self._left = 0  # bytes this key may still give
-        self._buffer, self._used = np.empty(0, np.uint8), 0
+        self._key_bytes_left = 0  # bytes this key may still give
+        self._buffer, self._used_bytes = np.empty(0, np.uint8), 0
 
     def __reduce__(self) -> tuple[type[CryptoRandom], tuple[()]]:
         return type(self), ()
 
     def raw(self, count: int) -> Bytes:
         """Return ``count`` uniform bytes; small requests come from a buffer."""
-        count = _count("count", count)
+        count = _require_count("count", count)
         with self._lock:
-            if self._process != os.getpid():  # a fork that Python did not see
-                self._forget()
+            if self._process_id != os.getpid():  # a fork that Python did not see
+                self._drop_key()
             if count > 1 << 12:
                 return self._keystream(count)
-            if self._used + count > self._buffer.size:
-                self._buffer, self._used = self._keystream(1 << 14), 0
-            handed_out = self._buffer[self._used : self._used + count]
-            self._used += count  # first, so that an interrupt can only lose bytes
-            drawn = handed_out.copy()
-            handed_out[:] = 0
-            return drawn
+            if self._used_bytes + count > self._buffer.size:
+                self._buffer, self._used_bytes = self._keystream(1 << 14), 0
+            buffer_slice = self._buffer[self._used_bytes : self._used_bytes + count]
+            self._used_bytes += count  # first, so that an interrupt can only lose bytes
+            drawn_bytes = buffer_slice.copy()
+            buffer_slice[:] = 0
+            return drawn_bytes
 
     def _keystream(self, count: int) -> Bytes:
-        stream, filled = np.empty(count, np.uint8), 0
-        while filled < count:
-            if self._cipher is None or self._left == 0:
-                key = algorithms.AES(os.urandom(32))
-                self._cipher = Cipher(key, modes.CTR(bytes(16))).encryptor()
-                self._left = self.rekey_after
-            step = min(count - filled, self._left, len(self._zeros))
-            self._cipher.update_into(self._zeros[:step], stream[filled : filled + step].data)
-            filled, self._left = filled + step, self._left - step
-        return stream
+        key_stream, filled_bytes = np.empty(count, np.uint8), 0
+        while filled_bytes < count:
+            if self._cipher is None or self._key_bytes_left == 0:
+                cipher_key = algorithms.AES(os.urandom(32))
+                self._cipher = Cipher(cipher_key, modes.CTR(bytes(16))).encryptor()
+                self._key_bytes_left = self.rekey_after
+            chunk_bytes = min(count - filled_bytes, self._key_bytes_left, len(self._zeros))
+            self._cipher.update_into(
+                self._zeros[:chunk_bytes],
+                key_stream[filled_bytes : filled_bytes + chunk_bytes].data,
+            )
+            filled_bytes, self._key_bytes_left = (
+                filled_bytes + chunk_bytes,
+                self._key_bytes_left - chunk_bytes,
+            )
+        return key_stream
 
 
-def _forget_all() -> None:
-    for source in list(CryptoRandom._alive):
+def _drop_all_keys() -> None:
+    for source in list(CryptoRandom._live_sources):
         source._lock = threading.Lock()  # another thread of the parent may have held the old one
-        source._forget()
+        source._drop_key()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+    os.register_at_fork(after_in_child=_drop_all_keys)
 
 
 class SeededRandom(Random):
@@ -106,9 +112,9 @@ class SeededRandom(Random):
 
     def raw(self, count: int) -> Bytes:
         """Return ``count`` bytes, from whole words."""
-        count = _count("count", count)
-        drawn: Words = self._generator.random_raw(-(-count // 8))
-        return drawn.astype("<u8", copy=False).view(np.uint8)[:count]
+        count = _require_count("count", count)
+        drawn_words: Words = self._generator.random_raw(-(-count // 8))
+        return drawn_words.astype("<u8", copy=False).view(np.uint8)[:count]
 
 
 def as_random(

@@ -15,103 +15,115 @@ if TYPE_CHECKING:
     from discreet.schema import Schema
     from discreet.statistics import Statistics
 
-__all__ = ["guarantee_html", "model_html", "schema_html", "statistics_html"]
+__all__ = ["render_guarantee", "render_model", "render_schema", "render_statistics"]
 
-MOST = 30
+MAX_TABLE_ROWS = 30
 """Largest number of rows that a table shows."""
 
 
-def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _render_table(caption: str, column_heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Render a table of text; columns whose heading starts with > are aligned right."""
-    listed = list(rows)
-    body = "".join(
+    listed_rows = list(rows)
+    table_rows = "".join(
         "<tr>"
         + "".join(
             f'<td align="{"right" if head.startswith(">") else "left"}">{escape(cell)}</td>'
-            for head, cell in zip(heads, row, strict=True)
+            for head, cell in zip(column_heads, row, strict=True)
         )
         + "</tr>"
-        for row in listed[:MOST]
+        for row in listed_rows[:MAX_TABLE_ROWS]
     )
-    more = f"<p>and {len(listed) - MOST:,} more</p>" if len(listed) > MOST else ""
-    top = "".join(f'<th scope="col">{escape(head.lstrip(">"))}</th>' for head in heads)
+    hidden_note = (
+        f"<p>and {len(listed_rows) - MAX_TABLE_ROWS:,} more</p>"
+        if len(listed_rows) > MAX_TABLE_ROWS
+        else ""
+    )
+    header_cells = "".join(
+        f'<th scope="col">{escape(head.lstrip(">"))}</th>' for head in column_heads
+    )
     return (
-        f"<table><caption>{escape(caption)}</caption><thead><tr>{top}</tr></thead>"
-        f"<tbody>{body}</tbody></table>{more}"
+        f"<table><caption>{escape(caption)}</caption><thead><tr>{header_cells}</tr></thead>"
+        f"<tbody>{table_rows}</tbody></table>{hidden_note}"
     )
 
 
-def schema_html(schema: Schema) -> str:
+def render_schema(schema: Schema) -> str:
     """The features, the target and its classes.
 
     Parameters
     ----------
     schema : Schema
     """
-    from discreet.schema import Categorical, text_of
+    from discreet.schema import Categorical, format_value
 
     rows = []
     for feature in schema.features:
         if isinstance(feature, Categorical):
-            values = [text_of(value) for value in feature.values]
-            shown = ", ".join(values[:8]) + (f", … ({len(values)})" if len(values) > 8 else "")
-            kind = "categorical"
+            values = [format_value(value) for value in feature.values]
+            values_text = ", ".join(values[:8]) + (
+                f", … ({len(values)})" if len(values) > 8 else ""
+            )
+            kind_text = "categorical"
         else:
-            kind = "whole number" if feature.integer else "number"
-            shown = f"{feature.lower:g} to {feature.upper:g}"
-        rows.append((feature.name, kind, shown, "may be missing" if feature.optional else ""))
-    classes = ", ".join(text_of(value) for value in schema.classes)
-    inferred = "; taken from data, so nothing is promised" if schema.inferred else ""
-    caption = f"{schema.target}: {classes}{inferred}"
-    return _table(caption, ("feature", "kind", "values", ""), rows)
+            kind_text = "whole number" if feature.integer else "number"
+            values_text = f"{feature.lower:g} to {feature.upper:g}"
+        rows.append(
+            (feature.name, kind_text, values_text, "may be missing" if feature.optional else "")
+        )
+    classes_text = ", ".join(format_value(value) for value in schema.classes)
+    inferred_note = "; taken from data, so nothing is promised" if schema.inferred else ""
+    caption = f"{schema.target}: {classes_text}{inferred_note}"
+    return _render_table(caption, ("feature", "kind", "values", ""), rows)
 
 
-def guarantee_html(guarantee: Guarantee) -> str:
+def render_guarantee(guarantee: Guarantee) -> str:
     """The guarantee in words, and its charges.
 
     Parameters
     ----------
     guarantee : Guarantee
     """
-    from discreet.privacy import rounded_up
+    from discreet.privacy import format_rounded_up
 
-    words = "".join(f"<p>{escape(line)}</p>" for line in str(guarantee).splitlines())
+    paragraphs = "".join(f"<p>{escape(line)}</p>" for line in str(guarantee).splitlines())
     if not guarantee.charges:
-        return words
-    rows = [(charge.name, rounded_up(charge.epsilon)) for charge in guarantee.charges]
-    return words + _table("spent", ("for", ">epsilon"), rows)
+        return paragraphs
+    rows = [(charge.name, format_rounded_up(charge.epsilon)) for charge in guarantee.charges]
+    return paragraphs + _render_table("spent", ("for", ">epsilon"), rows)
 
 
-def statistics_html(statistics: Statistics) -> str:
+def render_statistics(statistics: Statistics) -> str:
     """Class totals with their standard errors, and how noisy each feature is.
 
     Parameters
     ----------
     statistics : Statistics
     """
-    from discreet.schema import text_of
+    from discreet.schema import format_value
 
-    errors = np.sqrt(np.asarray(statistics.variances, float))
+    standard_errors = np.sqrt(np.asarray(statistics.variances, float))
     rows = [
-        (text_of(label), f"{total:,.1f}", f"{error:,.1f}")
-        for label, total, error in zip(
-            statistics.schema.classes, statistics.totals, errors, strict=True
+        (format_value(class_label), f"{class_total:,.1f}", f"{class_error:,.1f}")
+        for class_label, class_total, class_error in zip(
+            statistics.schema.classes, statistics.totals, standard_errors, strict=True
         )
     ]
-    made = _table("people by class", ("class", ">estimate", ">standard error"), rows)
-    known: list[tuple[str, str, str]] = []
-    for name, table in statistics.tables.items():
-        noise = math.sqrt(float(np.mean(table.variances)))
-        known.append((name, f"{table.cells.size} cells", f"{noise:,.1f}"))
-    for name, moments in statistics.moments.items():
+    html_text = _render_table("people by class", ("class", ">estimate", ">standard error"), rows)
+    feature_rows: list[tuple[str, str, str]] = []
+    for feature_name, table in statistics.tables.items():
+        standard_error = math.sqrt(float(np.mean(table.variances)))
+        feature_rows.append((feature_name, f"{table.cells.size} cells", f"{standard_error:,.1f}"))
+    for feature_name, moments in statistics.moments.items():
         counts = np.maximum(np.asarray(moments.counts, float), 1.0)
-        noise = float(np.max(moments.step * np.sqrt(moments.variances[1]) / counts))
-        known.append((name, "mean and variance", f"{noise:,.3g} of the mean"))
-    made += _table("features", ("feature", "comes as", ">standard error"), known)
-    return made + guarantee_html(statistics.guarantee)
+        standard_error = float(np.max(moments.step * np.sqrt(moments.variances[1]) / counts))
+        feature_rows.append(
+            (feature_name, "mean and variance", f"{standard_error:,.3g} of the mean")
+        )
+    html_text += _render_table("features", ("feature", "comes as", ">standard error"), feature_rows)
+    return html_text + render_guarantee(statistics.guarantee)
 
 
-def model_html(model: NaiveBayesModel, strongest: int = 10) -> str:
+def render_model(model: NaiveBayesModel, strongest: int = 10) -> str:
     """The priors, the strongest evidence and the promise.
 
     Parameters
@@ -120,24 +132,38 @@ def model_html(model: NaiveBayesModel, strongest: int = 10) -> str:
     strongest : int, default 10
     """
     from discreet.model import GaussianFactor
-    from discreet.model.explanation import strongest_evidence
-    from discreet.schema import text_of
+    from discreet.model.explanation import find_strongest_evidence
+    from discreet.schema import format_value
 
-    classes = [text_of(value) for value in model.schema.classes]
-    prior = [(c, f"{p:.3f}") for c, p in zip(classes, np.exp(model.log_prior), strict=True)]
-    made = _table(f"{model.schema.target}: prior", ("class", ">probability"), prior)
-    evidence: list[Any] = [
-        (feature, value, label, f"{odds:+.2f}")
-        for feature, value, label, odds in strongest_evidence(model, strongest)
+    class_names = [format_value(value) for value in model.schema.classes]
+    prior_rows = [
+        (class_name, f"{probability:.3f}")
+        for class_name, probability in zip(class_names, np.exp(model.log_prior), strict=True)
     ]
-    if evidence:
+    html_text = _render_table(
+        f"{model.schema.target}: prior", ("class", ">probability"), prior_rows
+    )
+    evidence_rows: list[Any] = [
+        (feature, value, label, f"{odds:+.2f}")
+        for feature, value, label, odds in find_strongest_evidence(model, strongest)
+    ]
+    if evidence_rows:
         heads = ("feature", "value", "speaks for", ">log-odds")
-        made += _table("strongest evidence", heads, evidence)
-    normal = []
-    for one in model.factors:
-        if isinstance(one, GaussianFactor):
-            pairs = zip(one.mean, np.sqrt(one.variance), strict=True)
-            normal.append((one.name, *(f"{mean:.4g} ± {sd:.3g}" for mean, sd in pairs)))
-    if normal:
-        made += _table("mean ± deviation", ("feature", *(f">{c}" for c in classes)), normal)
-    return made + guarantee_html(model.guarantee)
+        html_text += _render_table("strongest evidence", heads, evidence_rows)
+    normal_rows = []
+    for factor in model.factors:
+        if isinstance(factor, GaussianFactor):
+            class_moments = zip(factor.mean, np.sqrt(factor.variance), strict=True)
+            normal_rows.append(
+                (
+                    factor.name,
+                    *(f"{mean:.4g} ± {deviation:.3g}" for mean, deviation in class_moments),
+                )
+            )
+    if normal_rows:
+        html_text += _render_table(
+            "mean ± deviation",
+            ("feature", *(f">{class_name}" for class_name in class_names)),
+            normal_rows,
+        )
+    return html_text + render_guarantee(model.guarantee)

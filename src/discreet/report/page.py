@@ -9,22 +9,22 @@ from html import escape
 from pathlib import Path
 
 from discreet import __version__
-from discreet.privacy import rounded_up
-from discreet.report.charts import Dot, Line, dots, lines
-from discreet.report.comparison import Cell, Comparison
-from discreet.report.drawing import Axis, percent, stylesheet, whole_percent
-from discreet.report.methods import METHODS, TRUST
+from discreet.privacy import format_rounded_up
+from discreet.report.charts import ChartSeries, EstimateRow, render_estimates, render_series
+from discreet.report.comparison import Comparison, MethodResult
+from discreet.report.drawing import Axis, format_percent, format_whole_percent, read_stylesheet
+from discreet.report.methods import METHODS, TRUST_MODELS
 
-__all__ = ["page_of"]
+__all__ = ["render_page"]
 
-RAW = (
+RAW_DATA_WARNING = (
     "Computed from raw data. Nothing on this page is protected: keep it as confidential as the "
     "table itself, and do not publish it."
 )
-INVENTED = "The people are invented: this page may be shown to anyone."
+INVENTED_DATA_NOTE = "The people are invented: this page may be shown to anyone."
 
 
-def page_of(comparison: Comparison, *, command: str, invented: bool = False) -> str:
+def render_page(comparison: Comparison, *, command: str, is_invented: bool = False) -> str:
     """Write the report of a comparison.
 
     Parameters
@@ -32,132 +32,174 @@ def page_of(comparison: Comparison, *, command: str, invented: bool = False) -> 
     comparison : Comparison
     command : str
         The command line, so that a reader can repeat it.
-    invented : bool, default False
+    is_invented : bool, default False
         Whether the rows are of invented people, so that there is nothing to protect.
     """
     title = f"What trust costs: {comparison.name}"
-    style = stylesheet() + Path(__file__).with_name("report.css").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'"
-    parts = [
-        f'<header><h1>{escape(title)}</h1><p class="answer">{escape(comparison.answer)}</p>',
-        f'<p class="warning">{escape(INVENTED if invented else RAW)}</p></header>',
-        _curve(comparison),
-        _focus(comparison),
-        _respondents(comparison),
-        _methods(comparison),
-        _reading(comparison),
-        _footer(comparison, command),
+    style_text = read_stylesheet() + Path(__file__).with_name("report.css").read_text("utf-8")
+    style_digest = base64.b64encode(hashlib.sha256(style_text.encode()).digest()).decode()
+    content_policy = f"default-src 'none'; style-src 'sha256-{style_digest}'"
+    page_sections = [
+        f"<header><h1>{escape(title)}</h1>"
+        f'<p class="answer">{escape(comparison.summary_sentence)}</p>',
+        f'<p class="warning">{escape(INVENTED_DATA_NOTE if is_invented else RAW_DATA_WARNING)}</p>'
+        "</header>",
+        _render_curve(comparison),
+        _render_focus(comparison),
+        _render_respondents(comparison),
+        _render_methods(comparison),
+        _render_reading_guide(comparison),
+        _render_footer(comparison, command),
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="generator" content="discreet compare">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{escape(title)}</title><style>{style}</style></head>\n<body>"
-        + "\n".join(parts)
+        f'<meta http-equiv="Content-Security-Policy" content="{content_policy}">'
+        f"<title>{escape(title)}</title><style>{style_text}</style></head>\n<body>"
+        + "\n".join(page_sections)
         + "</body></html>\n"
     )
 
 
-def _curve(comparison: Comparison) -> str:
+def _render_curve(comparison: Comparison) -> str:
     epsilons = comparison.settings.epsilons
-    label, share = comparison.majority
-    ends = [epsilons[0], epsilons[-1]]
-    exact = comparison.exact.accuracy
+    label, share = comparison.majority_class
+    end_epsilons = [epsilons[0], epsilons[-1]]
+    non_private_accuracy = comparison.non_private.accuracy
     series = []
-    for trust in comparison.trusts:
-        best = [comparison.best(trust, e) for e in epsilons]
-        low, high = zip(*(cell.interval for cell in best), strict=True)
-        series.append(Line(trust, epsilons, [cell.accuracy for cell in best], low, high))
+    for trust in comparison.trust_models:
+        best_results = [comparison.find_best(trust, epsilon) for epsilon in epsilons]
+        low_bounds, high_bounds = zip(
+            *(result.accuracy_interval for result in best_results), strict=True
+        )
+        series.append(
+            ChartSeries(
+                trust,
+                epsilons,
+                [result.accuracy for result in best_results],
+                low_bounds,
+                high_bounds,
+            )
+        )
     series += [
-        Line(f"no privacy ({percent(exact)})", ends, [exact, exact], reference=True),
-        Line(f"always “{label}” ({percent(share)})", ends, [share, share], reference=True),
+        ChartSeries(
+            f"no privacy ({format_percent(non_private_accuracy)})",
+            end_epsilons,
+            [non_private_accuracy, non_private_accuracy],
+            is_reference=True,
+        ),
+        ChartSeries(
+            f"always “{label}” ({format_percent(share)})",
+            end_epsilons,
+            [share, share],
+            is_reference=True,
+        ),
     ]
     if len(epsilons) == 1:
         return ""
-    centre = [value for one in series for value in one.y]
-    low_end = max(0.0, min(centre) - 0.25 * (max(centre) - min(centre)) - 0.01)
-    picture = lines(
+    centre_values = [value for line in series for value in line.y]
+    low_end = max(0.0, min(centre_values) - 0.25 * (max(centre_values) - min(centre_values)) - 0.01)
+    picture = render_series(
         series,
         title="Accuracy against epsilon, by whom people have to trust",
-        x=Axis("epsilon, total per person (smaller is more private)", log=True, ticks=epsilons),
+        x=Axis("epsilon, total per person (smaller is more private)", is_log=True, ticks=epsilons),
         y=Axis(
             "share of people predicted correctly",
             low=low_end,
-            high=min(1.0, max(centre) + 0.03),
-            number=whole_percent,
+            high=min(1.0, max(centre_values) + 0.03),
+            format_tick=format_whole_percent,
         ),
     )
     folds, repeats = comparison.settings.folds, comparison.settings.repeats
     return (
         f"<section><h2>What each degree of trust gives</h2>{picture}"
         f'<p class="lead">Each line is the most accurate method of its trust model. Bands are 95 % '
-        f"intervals over {folds * repeats} training runs ({folds} folds, {_times(repeats)}); where "
-        "two bands overlap, the table does not tell which is better.</p>"
-        + "".join(f'<p class="lead">{escape(one)}</p>' for one in comparison.remarks)
+        f"intervals over {folds * repeats} training runs ({folds} folds, "
+        f"{_format_times(repeats)}); where two bands overlap, the table does not tell which is "
+        "better.</p>"
+        + "".join(f'<p class="lead">{escape(remark)}</p>' for remark in comparison.remarks)
         + "</section>"
     )
 
 
-def _times(count: int) -> str:
+def _format_times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _focus(comparison: Comparison) -> str:
-    focus = comparison.settings.focus
-    rows = []
-    for trust in comparison.trusts:
-        cell = comparison.best(trust, focus)
-        rows.append(Dot(trust, cell.accuracy, *cell.interval, note=TRUST[trust].trusted))
-    exact = comparison.exact
-    rows.append(Dot("no privacy", exact.accuracy, *exact.interval, note="the trainer is trusted"))
-    label, share = comparison.majority
-    picture = dots(
-        rows,
-        title=f"Share of people predicted correctly at epsilon {focus:g}",
-        axis=Axis(number=whole_percent),
-        reference=(f"always saying “{label}”", share),
+def _render_focus(comparison: Comparison) -> str:
+    focus_epsilon = comparison.settings.focus_epsilon
+    estimate_rows = []
+    for trust in comparison.trust_models:
+        result = comparison.find_best(trust, focus_epsilon)
+        estimate_rows.append(
+            EstimateRow(
+                trust,
+                result.accuracy,
+                *result.accuracy_interval,
+                note=TRUST_MODELS[trust].trust_statement,
+            )
+        )
+    non_private = comparison.non_private
+    estimate_rows.append(
+        EstimateRow(
+            "no privacy",
+            non_private.accuracy,
+            *non_private.accuracy_interval,
+            note="the trainer is trusted",
+        )
     )
-    return f"<section><h2>At epsilon {focus:g}</h2>{picture}</section>"
+    label, majority_share = comparison.majority_class
+    picture = render_estimates(
+        estimate_rows,
+        title=f"Share of people predicted correctly at epsilon {format_rounded_up(focus_epsilon)}",
+        axis=Axis(format_tick=format_whole_percent),
+        reference=(f"always saying “{label}”", majority_share),
+    )
+    return f"<section><h2>At epsilon {format_rounded_up(focus_epsilon)}</h2>{picture}</section>"
 
 
-def _respondents(comparison: Comparison) -> str:
-    needed = comparison.needed
-    if needed is None:
+def _render_respondents(comparison: Comparison) -> str:
+    respondents_needed = comparison.respondents_needed
+    if respondents_needed is None:
         return ""
-    rows = "".join(
-        f'<tr><td class="number">{people:,}</td><td class="number">{_range(found, one)}</td></tr>'
-        for people, found, one in needed.tried
+    table_rows = "".join(
+        f'<tr><td class="number">{people:,}</td>'
+        f'<td class="number">{_format_range(accuracy, interval)}</td></tr>'
+        for people, accuracy, interval in respondents_needed.tried
     )
     return (
-        f'<section><h2>Respondents instead of trust</h2><p class="lead">{escape(needed.sentence)}'
-        f' At epsilon {rounded_up(needed.epsilon)} each.</p><div class="wide">'
-        '<table class="plain"><thead>'
-        '<tr><th scope="col" class="number">respondents</th><th scope="col" class="number">'
-        "accuracy of a local collection (95 % interval)</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
-        '<p class="lead">Further respondents are drawn again from the rows that are there, so '
-        "this assumes that others are like them.</p></section>"
+        "<section><h2>Respondents instead of trust</h2>"
+        f'<p class="lead">{escape(respondents_needed.sentence)} '
+        f"At epsilon {format_rounded_up(respondents_needed.epsilon)} each.</p>"
+        '<div class="wide"><table class="plain"><thead>'
+        '<tr><th scope="col" class="number">respondents</th>'
+        '<th scope="col" class="number">accuracy of a local collection (95 % interval)</th></tr>'
+        f"</thead><tbody>{table_rows}</tbody></table></div>"
+        '<p class="lead">Further respondents are drawn again from the rows that are there, so this '
+        "assumes that others are like them.</p></section>"
     )
 
 
-def _methods(comparison: Comparison) -> str:
-    best = {
-        (trust, e): comparison.best(trust, e).method
-        for trust in comparison.trusts
-        for e in comparison.settings.epsilons
+def _render_methods(comparison: Comparison) -> str:
+    best_methods = {
+        (trust, epsilon): comparison.find_best(trust, epsilon).method
+        for trust in comparison.trust_models
+        for epsilon in comparison.settings.epsilons
     }
-    body = ""
-    several = len(comparison.settings.methods) > len(comparison.trusts)
-    for trust in comparison.trusts:
-        for cell in sorted(
-            (c for c in comparison.cells if c.trust == trust), key=lambda c: (c.epsilon, c.method)
+    table_rows = ""
+    has_choices = len(comparison.settings.methods) > len(comparison.trust_models)
+    for trust in comparison.trust_models:
+        for result in sorted(
+            (result for result in comparison.results if result.trust == trust),
+            key=lambda result: (result.epsilon, result.method),
         ):
-            top = several and best[trust, cell.epsilon] == cell.method
-            body += _row(cell, f"{cell.method}\u00a0★" if top else cell.method)
-    body += _row(comparison.exact, "non-private")
-    heads = (
+            is_best = has_choices and best_methods[trust, result.epsilon] == result.method
+            table_rows += _render_row(
+                result, f"{result.method}\u00a0★" if is_best else result.method
+            )
+    table_rows += _render_row(comparison.non_private, "non-private")
+    column_heads = (
         "trust",
         "method",
         ">epsilon",
@@ -167,62 +209,68 @@ def _methods(comparison: Comparison) -> str:
         ">time to train (s)",
         ">sent per person (bytes)",
     )
-    named = {name: METHODS[name].words for name in comparison.settings.methods}
-    meaning = "".join(f"<dt>{k}</dt><dd>{escape(v)}</dd>" for k, v in named.items())
-    skipped = "".join(
-        f'<p class="lead">{escape(name)} was left out: {escape(why)}.</p>'
-        for name, why in comparison.skipped.items()
+    method_descriptions = {
+        method_name: METHODS[method_name].description for method_name in comparison.settings.methods
+    }
+    description_items = "".join(
+        f"<dt>{method_name}</dt><dd>{escape(description)}</dd>"
+        for method_name, description in method_descriptions.items()
     )
-    star = (
+    skipped_notes = "".join(
+        f'<p class="lead">{escape(method_name)} was left out: {escape(reason)}.</p>'
+        for method_name, reason in comparison.skipped_methods.items()
+    )
+    star_note = (
         '<p class="lead">★ marks the most accurate method of a trust model at an epsilon, chosen '
         "with these rows: its figure is a little too good.</p>"
     )
     return (
         '<section><h2>Every method</h2><p class="lead">In parentheses 95 % intervals.</p>'
-        f"{star if several else ''}"
-        f"{_table(heads, body)}{skipped}<h2>Methods</h2><dl>{meaning}</dl></section>"
+        f"{star_note if has_choices else ''}{_render_table(column_heads, table_rows)}"
+        f"{skipped_notes}<h2>Methods</h2><dl>{description_items}</dl></section>"
     )
 
 
-def _table(heads: Sequence[str], body: str) -> str:
-    cells = "".join(
+def _render_table(column_heads: Sequence[str], table_rows: str) -> str:
+    header_cells = "".join(
         f'<th scope="col" class="{"number" if head.startswith(">") else "text"}">'
         f"{escape(head.lstrip('>'))}</th>"
-        for head in heads
+        for head in column_heads
     )
     return (
         '<div class="wide" tabindex="0" role="region" aria-label="Every method">'
-        f'<table class="plain"><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
+        f'<table class="plain"><thead><tr>{header_cells}</tr></thead><tbody>{table_rows}</tbody>'
+        "</table></div>"
     )
 
 
-def _range(share: float, interval: tuple[float, float]) -> str:
+def _format_range(share: float, interval: tuple[float, float]) -> str:
     low, high = interval
-    return f"{percent(share)} ({100 * low:.1f} to {100 * min(high, 1):.1f})"
+    return f"{format_percent(share)} ({100 * low:.1f} to {100 * min(high, 1):.1f})"
 
 
-def _row(cell: Cell, name: str) -> str:
-    loss, (low, high) = cell.log_loss, cell.log_loss_interval
-    numbers = (
-        "∞" if cell.epsilon == float("inf") else rounded_up(cell.epsilon),
-        _range(cell.accuracy, cell.interval),
-        f"{loss:.3f} ({low:.3f} to {high:.3f})",
-        _range(cell.calibration_error, cell.calibration_interval),
-        f"{cell.seconds:.2f}",
-        f"{cell.bytes_per_person:,.{1 if cell.bytes_per_person < 10 else 0}f}",
+def _render_row(result: MethodResult, method_text: str) -> str:
+    log_loss, (low, high) = result.log_loss, result.log_loss_interval
+    cell_texts = (
+        "∞" if result.epsilon == float("inf") else format_rounded_up(result.epsilon),
+        _format_range(result.accuracy, result.accuracy_interval),
+        f"{log_loss:.3f} ({low:.3f} to {high:.3f})",
+        _format_range(result.calibration_error, result.calibration_interval),
+        f"{result.training_seconds:.2f}",
+        f"{result.bytes_per_person:,.{1 if result.bytes_per_person < 10 else 0}f}",
     )
-    shown = "".join(f'<td class="number">{escape(text)}</td>' for text in numbers)
-    return f"<tr><td>{escape(cell.trust)}</td><td>{escape(name)}</td>{shown}</tr>"
+    number_cells = "".join(f'<td class="number">{escape(text)}</td>' for text in cell_texts)
+    return f"<tr><td>{escape(result.trust)}</td><td>{escape(method_text)}</td>{number_cells}</tr>"
 
 
-def _reading(comparison: Comparison) -> str:
-    trusts = "".join(
-        f"<dt>{one}</dt><dd>{escape(TRUST[one].trusted.capitalize())}. A person sends "
-        f"{escape(TRUST[one].sends)}.</dd>"
-        for one in comparison.trusts
+def _render_reading_guide(comparison: Comparison) -> str:
+    trust_items = "".join(
+        f"<dt>{trust}</dt><dd>{escape(TRUST_MODELS[trust].trust_statement.capitalize())}. A person "
+        f"sends {escape(TRUST_MODELS[trust].sent_data)}.</dd>"
+        for trust in comparison.trust_models
     )
     return (
-        f"<section><h2>How to read this</h2><dl>{trusts}"
+        f"<section><h2>How to read this</h2><dl>{trust_items}"
         "<dt>epsilon</dt><dd>How much one person's data can change what is seen, per person and in "
         "total: whoever sees it can change their odds on anything about a person by at most a "
         "factor of e<sup>epsilon</sup>: 2.7 at 1, 148 at 5.</dd>"
@@ -235,12 +283,13 @@ def _reading(comparison: Comparison) -> str:
     )
 
 
-def _footer(comparison: Comparison, command: str) -> str:
-    one = comparison.settings
+def _render_footer(comparison: Comparison, command: str) -> str:
+    settings = comparison.settings
     return (
-        f"<footer><p>{comparison.rows:,} rows, {len(comparison.schema.features)} features, "
-        f"{len(comparison.schema.classes)} classes; {one.folds} folds, {_times(one.repeats)}, seed "
-        f"{one.seed}; schema {escape(comparison.schema.digest[:23])}…; discreet {__version__}. "
-        "Randomness was seeded: a simulation, which promises nothing to anyone.</p>"
-        f"<p>Repeat it: <code>{escape(command)}</code></p></footer>"
+        f"<footer><p>{comparison.row_count:,} rows, {len(comparison.schema.features)} features, "
+        f"{len(comparison.schema.classes)} classes; {settings.folds} folds, "
+        f"{_format_times(settings.repeats)}, seed {settings.seed}; schema "
+        f"{escape(comparison.schema.digest[:23])}…; discreet {__version__}. Randomness was seeded: "
+        "a simulation, which promises nothing to anyone.</p><p>Repeat it: "
+        f"<code>{escape(command)}</code></p></footer>"
     )

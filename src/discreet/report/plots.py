@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import EstimationError, MissingDependencyError
+from discreet.privacy import format_rounded_up
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_accuracy", "plot_model", "plot_reliability", "plot_statistics"]
 
-COLOURS = ("#0b5cad", "#b34a00", "#00735a", "#a03c78", "#6b5500", "#1a1a1a")
+SERIES_COLOURS = ("#0b5cad", "#b34a00", "#00735a", "#a03c78", "#6b5500", "#1a1a1a")
 """Okabe and Ito's set, darkened, as in charts.css."""
 
 
-def _axes(ax: Any) -> Any:
+def _make_axes(ax: Any) -> Any:
     if ax is not None:
         return ax
     try:
@@ -42,16 +43,18 @@ def plot_model(model: NaiveBayesModel, strongest: int = 12, ax: Any = None) -> A
     strongest : int, default 12
     ax : matplotlib axes, optional
     """
-    from discreet.model.explanation import strongest_evidence
-    from discreet.schema import text_of
+    from discreet.model.explanation import find_strongest_evidence
+    from discreet.schema import format_value
 
-    ax = _axes(ax)
-    evidence = strongest_evidence(model, strongest)[::-1]
-    classes = [text_of(value) for value in model.schema.classes]
-    for place, (_, _, label, odds) in enumerate(evidence):
-        ax.barh(place, odds, color=COLOURS[classes.index(label) % len(COLOURS)])
-    labels = [f"{feature} = {value} → {label}" for feature, value, label, _ in evidence]
-    ax.set_yticks(range(len(evidence)), labels)
+    ax = _make_axes(ax)
+    evidence = find_strongest_evidence(model, strongest)[::-1]
+    class_names = [format_value(value) for value in model.schema.classes]
+    for bar_position, (_, _, label, odds) in enumerate(evidence):
+        ax.barh(
+            bar_position, odds, color=SERIES_COLOURS[class_names.index(label) % len(SERIES_COLOURS)]
+        )
+    bar_labels = [f"{feature} = {value} → {label}" for feature, value, label, _ in evidence]
+    ax.set_yticks(range(len(evidence)), bar_labels)
     ax.set_xlabel("log-odds for the named class")
     ax.set_title(f"what speaks for {model.schema.target}")
     return ax
@@ -67,25 +70,27 @@ def plot_statistics(statistics: Statistics, feature: str, ax: Any = None) -> Any
         One that comes as a table.
     ax : matplotlib axes, optional
     """
-    from discreet.schema import text_of
+    from discreet.schema import format_value
 
     if feature not in statistics.tables:
-        known = ", ".join(statistics.tables) or "none"
-        raise EstimationError(f"{feature!r} has no table of counts; there are tables of {known}")
-    ax, table = _axes(ax), statistics.tables[feature]
-    totals = np.maximum(np.asarray(statistics.totals, float), 1.0)
-    share = np.asarray(table.counts, float) / totals[:, None]
-    half = 1.96 * np.sqrt(np.asarray(table.variances, float)) / totals[:, None]
-    for c, label in enumerate(statistics.schema.classes):
-        shift = 0.25 * (c / max(1, len(totals) - 1) - 0.5)
+        table_names = ", ".join(statistics.tables) or "none"
+        raise EstimationError(
+            f"{feature!r} has no table of counts; there are tables of {table_names}"
+        )
+    ax, table = _make_axes(ax), statistics.tables[feature]
+    class_totals = np.maximum(np.asarray(statistics.totals, float), 1.0)
+    class_shares = np.asarray(table.counts, float) / class_totals[:, None]
+    half_widths = 1.96 * np.sqrt(np.asarray(table.variances, float)) / class_totals[:, None]
+    for class_index, label in enumerate(statistics.schema.classes):
+        marker_shift = 0.25 * (class_index / max(1, len(class_totals) - 1) - 0.5)
         ax.errorbar(
-            np.arange(table.cells.size) + shift,
-            share[c],
-            half[c],
-            fmt="osD^v"[c % 5],
-            color=COLOURS[c % len(COLOURS)],
+            np.arange(table.cells.size) + marker_shift,
+            class_shares[class_index],
+            half_widths[class_index],
+            fmt="osD^v"[class_index % 5],
+            color=SERIES_COLOURS[class_index % len(SERIES_COLOURS)],
             capsize=3,
-            label=text_of(label),
+            label=format_value(label),
         )
     ax.axhline(0, color="#777", linewidth=0.8)
     ax.set_xticks(range(table.cells.size), table.cells.labels, rotation=30, ha="right")
@@ -103,16 +108,28 @@ def plot_reliability(scores: Scores, ax: Any = None) -> Any:
     scores : Scores
     ax : matplotlib axes, optional
     """
-    ax = _axes(ax)
+    ax = _make_axes(ax)
     groups = scores.to_body()["reliability"]
-    sure = np.array([one["confidence"] for one in groups])
-    hits = np.array([one["hits"] for one in groups])
-    ends = np.array([one["interval"] for one in groups])
+    confidences = np.array([group["confidence"] for group in groups])
+    hit_shares = np.array([group["hits"] for group in groups])
+    interval_ends = np.array([group["interval"] for group in groups])
     ax.plot([0, 1], [0, 1], ":", color="#777", label="perfectly calibrated")
-    ax.errorbar(sure, hits, np.abs(ends.T - hits), fmt="o", color=COLOURS[0], capsize=3,
-                label="predictions, 95 % intervals")  # fmt: skip
-    low = min(0.5, *sure, *ends[:, 0])
-    ax.set(xlabel="stated confidence", ylabel="share that was right", xlim=(low, 1), ylim=(low, 1))
+    ax.errorbar(
+        confidences,
+        hit_shares,
+        np.abs(interval_ends.T - hit_shares),
+        fmt="o",
+        color=SERIES_COLOURS[0],
+        capsize=3,
+        label="predictions, 95 % intervals",
+    )
+    axis_low = min(0.5, *confidences, *interval_ends[:, 0])
+    ax.set(
+        xlabel="stated confidence",
+        ylabel="share that was right",
+        xlim=(axis_low, 1),
+        ylim=(axis_low, 1),
+    )
     ax.legend()
     return ax
 
@@ -125,18 +142,24 @@ def plot_accuracy(comparison: Comparison, ax: Any = None) -> Any:
     comparison : Comparison
     ax : matplotlib axes, optional
     """
-    ax, epsilons = _axes(ax), comparison.settings.epsilons
-    for k, trust in enumerate(comparison.trusts):
-        best = [comparison.best(trust, e) for e in epsilons]
-        low, high = np.array([cell.interval for cell in best]).T
-        colour = COLOURS[k % len(COLOURS)]
-        ax.plot(epsilons, [c.accuracy for c in best], marker="osD^"[k], color=colour, label=trust)
-        ax.fill_between(epsilons, low, high, color=colour, alpha=0.14, linewidth=0)
-    ax.axhline(comparison.exact.accuracy, linestyle=":", color="#555", label="no privacy")
-    label, share = comparison.majority
-    ax.axhline(share, linestyle="--", color="#555", label=f"always “{label}”")
+    ax, epsilons = _make_axes(ax), comparison.settings.epsilons
+    for trust_index, trust in enumerate(comparison.trust_models):
+        best_results = [comparison.find_best(trust, epsilon) for epsilon in epsilons]
+        low_bounds, high_bounds = np.array([result.accuracy_interval for result in best_results]).T
+        colour = SERIES_COLOURS[trust_index % len(SERIES_COLOURS)]
+        ax.plot(
+            epsilons,
+            [result.accuracy for result in best_results],
+            marker="osD^"[trust_index],
+            color=colour,
+            label=trust,
+        )
+        ax.fill_between(epsilons, low_bounds, high_bounds, color=colour, alpha=0.14, linewidth=0)
+    ax.axhline(comparison.non_private.accuracy, linestyle=":", color="#555", label="no privacy")
+    label, majority_share = comparison.majority_class
+    ax.axhline(majority_share, linestyle="--", color="#555", label=f"always “{label}”")
     ax.set_xscale("log")
-    ax.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
+    ax.set_xticks(epsilons, [format_rounded_up(epsilon) for epsilon in epsilons])
     ax.minorticks_off()
     ax.set(xlabel="epsilon, total per person", ylabel="accuracy")
     ax.legend()

@@ -12,11 +12,11 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Hanging", "Shown", "table"]
+__all__ = ["AdaptiveTable", "HangingText", "make_table"]
 
 
 @dataclass(frozen=True)
-class Hanging:
+class HangingText:
     """Lines of text whose continuations are indented further than their beginning."""
 
     text: str
@@ -25,17 +25,17 @@ class Hanging:
         """Print every line, broken between words where it is too long."""
         for line in self.text.splitlines():
             indent = line[: len(line) - len(line.lstrip())] + "  "
-            parts = wrap(
+            wrapped_lines = wrap(
                 line,
                 max(options.max_width, 2 * len(indent)),
                 subsequent_indent=indent,
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-            yield Text("\n".join(parts), overflow="ignore", no_wrap=True)
+            yield Text("\n".join(wrapped_lines), overflow="ignore", no_wrap=True)
 
 
-class Shown(Table):
+class AdaptiveTable(Table):
     """A table that loses nothing on a narrow terminal.
 
     Where a word of some column would be cut, every row is printed as lines of name and value.
@@ -48,34 +48,40 @@ class Shown(Table):
         """Print the table, or its rows as lines."""
         if self.heading:
             yield Text(self.heading, style="italic")
-        widths = self._widths()
-        if sum(widths) + 3 * len(self.columns) + 1 <= options.max_width:
-            for column, width in zip(self.columns, widths, strict=True):
+        column_widths = self._compute_widths()
+        if sum(column_widths) + 3 * len(self.columns) + 1 <= options.max_width:
+            for column, width in zip(self.columns, column_widths, strict=True):
                 column.min_width = width  # lines break between words, never inside one
             yield from super().__rich_console__(console, options)
             return
         for row in zip(*(column.cells for column in self.columns), strict=True):
             for column, cell in zip(self.columns, row, strict=True):
-                name = str(column.header)
-                if name or cell:
-                    yield Text(f"{name}: {cell}" if name else str(cell))
+                column_name = str(column.header)
+                if column_name or cell:
+                    yield Text(f"{column_name}: {cell}" if column_name else str(cell))
             yield Text("")
 
-    def _widths(self) -> list[int]:
+    def _compute_widths(self) -> list[int]:
         """Width of each column: its longest word, or its longest cell where nothing is wrapped."""
-        widths = []
+        column_widths = []
         for column in self.columns:
-            cells = [str(column.header), *map(str, column.cells)]
-            words = cells if column.no_wrap else [word for cell in cells for word in cell.split()]
-            widths.append(max(map(len, words), default=1))
-        return widths
+            cell_texts = [str(column.header), *map(str, column.cells)]
+            unbroken_texts = (
+                cell_texts
+                if column.no_wrap
+                else [word for cell in cell_texts for word in cell.split()]
+            )
+            column_widths.append(max(map(len, unbroken_texts), default=1))
+        return column_widths
 
 
-def table(title: str, *columns: str) -> Shown:
+def make_table(title: str, *columns: str) -> AdaptiveTable:
     """An empty table; a column whose name starts with ``>`` holds numbers."""
-    made = Shown()
-    made.heading = title
-    for position, name in enumerate(columns):
-        side: Any = "right" if name.startswith(">") else "left"
-        made.add_column(Text(name.removeprefix(">")), justify=side, no_wrap=position == 0)
-    return made
+    empty_table = AdaptiveTable()
+    empty_table.heading = title
+    for position, column_name in enumerate(columns):
+        justification: Any = "right" if column_name.startswith(">") else "left"
+        empty_table.add_column(
+            Text(column_name.removeprefix(">")), justify=justification, no_wrap=position == 0
+        )
+    return empty_table

@@ -39,14 +39,14 @@ class Analysis:
         """Unbiased estimates, with the guarantee that respondents were given."""
         if self.tally.reports == 0:
             raise EstimationError("no reports are settled yet, so nothing can be estimated")
-        promised = self.survey.announcement.guarantee(self.survey.collection)
+        guarantee = self.survey.announcement.make_guarantee(self.survey.collection)
         if self.survey.collection.kind == "plan":
             from discreet.local import inversion as plans
 
-            return plans.statistics_of(self.tally, promised)
+            return plans.estimate_statistics(self.tally, guarantee)
         from discreet.survey import inversion as sheets
 
-        return sheets.statistics_of(self.tally, promised)
+        return sheets.estimate_statistics(self.tally, guarantee)
 
     @cached_property
     def model(self) -> NaiveBayesModel:
@@ -67,16 +67,16 @@ class Analyses:
         self._latest: dict[int, Analysis] = {}
         self._lock = threading.Lock()
 
-    def of(self, survey: Survey) -> Analysis:
+    def get_analysis(self, survey: Survey) -> Analysis:
         """Return the analysis of what is settled now; recomputed when the tally has changed."""
         with self.database.read() as connection:
-            version = tallies.published(connection, survey.number).version
-            known = self._latest.get(survey.number)
-            if known is not None and known.version == version:
-                return known
-            tally = tallies.load(connection, survey.number, survey.collection)
+            version = tallies.read_counters(connection, survey.number).version
+            latest_analysis = self._latest.get(survey.number)
+            if latest_analysis is not None and latest_analysis.version == version:
+                return latest_analysis
+            tally = tallies.load_tally(connection, survey.number, survey.collection)
         tally.simulated = survey.simulated  # inherited by statistics and model
-        made = Analysis(survey, version, tally)
+        analysis = Analysis(survey, version, tally)
         with self._lock:
-            self._latest[survey.number] = made
-        return made
+            self._latest[survey.number] = analysis
+        return analysis

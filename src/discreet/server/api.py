@@ -19,71 +19,70 @@ from starlette.concurrency import run_in_threadpool
 
 from discreet.announcement import Announcement
 from discreet.collection.files import ReportFile
-from discreet.collection.protocol import collection_of
+from discreet.collection.protocol import parse_collection_json
 from discreet.errors import EstimationError
-from discreet.server import invitations, tallies
-from discreet.server import surveys as acts
+from discreet.server import invitations, surveys, tallies
 from discreet.server.access import Grant
 from discreet.server.analysis import Analysis
-from discreet.server.intake import matrices_of
-from discreet.server.problems import Problem, responses
+from discreet.server.intake import iter_matrices
+from discreet.server.problems import Problem, describe_responses
 from discreet.server.reports import (
-    PARQUET,
+    PARQUET_MEDIA_TYPE,
     Slug,
-    described_body,
-    guarded,
-    guessing,
-    json_body,
-    published_survey,
-    server_of,
-    visible_survey,
+    describe_body,
+    find_published_survey,
+    find_visible_survey,
+    get_server,
+    make_body_reader,
+    require_guess_quota,
+    require_request_quota,
 )
 from discreet.server.running import Server
 from discreet.server.sealed_arrivals import count_waiting
-from discreet.server.settle import clear_keys, smallest_pool
+from discreet.server.settle import clear_keys, compute_pool_size
 from discreet.server.surveys import Survey
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api/v1/surveys")
 bearer = HTTPBearer(scheme_name="token", auto_error=False)
-MOST_ROWS = 10_000
-PIECE = 1 << 18
+MAX_PREDICTION_ROWS = 10_000
+FILE_CHUNK_BYTES = 1 << 18
 """Bytes of a file that are read at a time."""
 
 
-def viewer(request: Request, _: Annotated[Any, Depends(bearer)] = None) -> Grant:
+def require_viewer(request: Request, _: Annotated[Any, Depends(bearer)] = None) -> Grant:
     """Require the role to read results."""
-    return guarded(request).access.require(request, "viewer")
+    return require_request_quota(request).access.require_role(request, "viewer")
 
 
-def owner(request: Request, _: Annotated[Any, Depends(bearer)] = None) -> Grant:
+def require_owner(request: Request, _: Annotated[Any, Depends(bearer)] = None) -> Grant:
     """Require the role to change something."""
-    return guarded(request).access.require(request, "owner")
+    return require_request_quota(request).access.require_role(request, "owner")
 
 
-Viewer = Annotated[Grant, Depends(viewer)]
-Owner = Annotated[Grant, Depends(owner)]
-PUBLIC = ("not-found", "too-many", "unavailable")
-READS = ("unauthorized", "forbidden", *PUBLIC)
-ACTS = (*READS, "cross-site", "busy")
-BODIES = ("slow", "oversized", "media-type")
+Viewer = Annotated[Grant, Depends(require_viewer)]
+Owner = Annotated[Grant, Depends(require_owner)]
+PUBLIC_PROBLEMS = ("not-found", "too-many", "unavailable")
+READ_PROBLEMS = ("unauthorized", "forbidden", *PUBLIC_PROBLEMS)
+ACTION_PROBLEMS = (*READ_PROBLEMS, "cross-site", "busy")
+BODY_PROBLEMS = ("slow", "oversized", "media-type")
 
 
-async def _survey(request: Request, slug: Slug) -> Survey:
-    return await server_of(request).survey(slug)
+async def _find_survey(request: Request, slug: Slug) -> Survey:
+    return await get_server(request).find_survey(slug)
 
 
-async def _published(request: Request, slug: Slug) -> Survey:
-    return await published_survey(server_of(request), slug)
+async def _find_published_survey(request: Request, slug: Slug) -> Survey:
+    return await find_published_survey(get_server(request), slug)
 
 
-Found = Annotated[Survey, Depends(_survey)]
-Published = Annotated[Survey, Depends(_published)]
-Visible = Annotated[Survey, Depends(visible_survey)]
+SurveyBySlug = Annotated[Survey, Depends(_find_survey)]
+PublishedSurvey = Annotated[Survey, Depends(_find_published_survey)]
+VisibleSurvey = Annotated[Survey, Depends(find_visible_survey)]
 
 
-class Listed(BaseModel):
+class SurveyEntry(BaseModel):
     """An entry in the list of surveys."""
 
     slug: str
@@ -92,14 +91,14 @@ class Listed(BaseModel):
     state: Literal["draft", "open", "closed"]
 
 
-class Described(Listed):
+class SurveyDescription(SurveyEntry):
     """A survey and its announcement."""
 
     announcement: dict[str, Any]
     guarantee: dict[str, Any] = Field(description="What people are promised")
 
 
-def _listed(survey: Survey, state: str) -> dict[str, Any]:
+def _make_entry_fields(survey: Survey, state: str) -> dict[str, Any]:
     collection = survey.collection
     return {
         "slug": survey.slug,
@@ -112,40 +111,40 @@ def _listed(survey: Survey, state: str) -> dict[str, Any]:
 # ---------------------------------------------------------------- public
 
 
-@router.get("", tags=["surveys"], responses=responses("too-many", "unavailable"))
-def listed(request: Request) -> list[Listed]:
+@router.get("", tags=["surveys"], responses=describe_responses("too-many", "unavailable"))
+def list_open_surveys(request: Request) -> list[SurveyEntry]:
     """List the surveys that are open today."""
-    server, today = guarded(request), acts.utc_day()
+    server, today = require_request_quota(request), surveys.utc_day()
     return [
-        Listed(**_listed(survey, "open"))
-        for survey, state in server.surveys.all()
-        if state == "open" and survey.announcement.on(today) == "open"
+        SurveyEntry(**_make_entry_fields(survey, "open"))
+        for survey, state in server.surveys.list_surveys()
+        if state == "open" and survey.announcement.get_state(today) == "open"
     ]
 
 
-@router.get("/{slug}", tags=["surveys"], responses=responses(*PUBLIC, "invalid"))
-def announcement(request: Request, survey: Visible) -> Described:
+@router.get("/{slug}", tags=["surveys"], responses=describe_responses(*PUBLIC_PROBLEMS, "invalid"))
+def get_announcement(request: Request, survey: VisibleSurvey) -> SurveyDescription:
     """Return the announcement (who asks, texts, dates) and the privacy guarantee.
 
     A draft is shown to those who may see results.
     """
-    server = server_of(request)
-    state = server.surveys.state(survey)
+    server = get_server(request)
+    state = server.surveys.read_state(survey)
     if state is None:
         raise Problem("not-found", "there is no survey of this name here")
-    promised = survey.announcement.guarantee(survey.collection)
-    return Described(
-        **_listed(survey, state),
+    guarantee = survey.announcement.make_guarantee(survey.collection)
+    return SurveyDescription(
+        **_make_entry_fields(survey, state),
         announcement=json.loads(survey.announcement.to_json()),
-        guarantee={**_finite(promised.to_body()), "text": str(promised)},
+        guarantee={**_encode_infinities(guarantee.to_body()), "text": str(guarantee)},
     )
 
 
-def _finite(body: Any) -> Any:
+def _encode_infinities(body: Any) -> Any:
     """Encode infinities as strings, since JSON has none."""
-    from discreet.documents import canonical
+    from discreet.documents import encode_canonical
 
-    return json.loads(canonical(body))
+    return json.loads(encode_canonical(body))
 
 
 @router.get(
@@ -158,30 +157,30 @@ def _finite(body: Any) -> Any:
             "description": "Canonical bytes",
         },
         304: {"description": "It has not changed"},
-        **responses(*PUBLIC, "invalid"),
+        **describe_responses(*PUBLIC_PROBLEMS, "invalid"),
     },
 )
-async def document(request: Request, survey: Visible) -> Response:
+async def get_document(request: Request, survey: VisibleSurvey) -> Response:
     """Return the plan or questionnaire as canonical bytes; their SHA-256 is the digest.
 
     A draft is shown to those who may see results.
     """
-    tag = f'"{survey.collection.digest}"'
-    published = server_of(request).surveys.known_as_published(survey)
-    cached = "public, max-age=31536000, immutable" if published else "no-store"
-    headers = {"ETag": tag, "Cache-Control": cached}
-    if request.headers.get("if-none-match") == tag:
+    etag = f'"{survey.collection.digest}"'
+    is_published = get_server(request).surveys.is_known_published(survey)
+    cache_control = "public, max-age=31536000, immutable" if is_published else "no-store"
+    headers = {"ETag": etag, "Cache-Control": cache_control}
+    if request.headers.get("if-none-match") == etag:
         return Response(status_code=304, headers=headers)
     return Response(survey.document, headers=headers, media_type="application/json")
 
 
-class Code(BaseModel):
+class InvitationCode(BaseModel):
     """The code of an invitation."""
 
     code: str = Field(max_length=100)
 
 
-class CodeState(BaseModel):
+class InvitationState(BaseModel):
     """Whether an invitation can be used."""
 
     state: Literal["unused", "spent", "unknown"]
@@ -190,24 +189,26 @@ class CodeState(BaseModel):
 @router.post(
     "/{slug}/invitations/state",
     tags=["invitations"],
-    responses=responses(*PUBLIC, "oversized", "invalid"),
+    responses=describe_responses(*PUBLIC_PROBLEMS, "oversized", "invalid"),
 )
-def invitation_state(request: Request, survey: Published, body: Code) -> CodeState:
+def check_invitation(
+    request: Request, survey: PublishedSurvey, body: InvitationCode
+) -> InvitationState:
     """Check whether a code is unused; asked before drawing, so that no report is drawn in vain."""
-    server = guessing(request, "codes")
+    server = require_guess_quota(request, "codes")
     with server.database.read() as connection:
-        return CodeState(state=invitations.state_of(connection, survey.number, body.code))
+        return InvitationState(state=invitations.check_code(connection, survey.number, body.code))
 
 
 # ---------------------------------------------------------------- results
 
 
-def _analysis(request: Request, survey: Survey) -> Analysis:
-    return server_of(request).analyses.of(survey)
+def _get_analysis(request: Request, survey: Survey) -> Analysis:
+    return get_server(request).analyses.get_analysis(survey)
 
 
 @contextmanager
-def enough_reports() -> Iterator[None]:
+def refuse_too_few_reports() -> Iterator[None]:
     """Refuse with ``no-reports`` where there are too few reports for an estimate."""
     try:
         yield
@@ -215,41 +216,43 @@ def enough_reports() -> Iterator[None]:
         raise Problem("no-reports", str(error)) from None
 
 
-def _text(text: str) -> Response:
+def _make_json_response(text: str) -> Response:
     return Response(text, media_type="application/json")
 
 
-RESULTS: dict[int | str, dict[str, Any]] = {
+RESULT_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {"schema": {"type": "object"}}}},
-    **responses(*READS, "no-reports", "invalid"),
+    **describe_responses(*READ_PROBLEMS, "no-reports", "invalid"),
 }
 
 
-@router.get("/{slug}/tally", tags=["results"], response_class=Response, responses=RESULTS)
-def tally(request: Request, _: Viewer, survey: Found) -> Response:
+@router.get("/{slug}/tally", tags=["results"], response_class=Response, responses=RESULT_RESPONSES)
+def get_tally(request: Request, _: Viewer, survey: SurveyBySlug) -> Response:
     """Return the settled tally; `discreet local tally` merges it with those of other collectors."""
-    return _text(_analysis(request, survey).tally.to_json(seen=False))
+    return _make_json_response(_get_analysis(request, survey).tally.to_json(include_seen=False))
 
 
-@router.get("/{slug}/statistics", tags=["results"], response_class=Response, responses=RESULTS)
-def statistics(request: Request, _: Viewer, survey: Found) -> Response:
+@router.get(
+    "/{slug}/statistics", tags=["results"], response_class=Response, responses=RESULT_RESPONSES
+)
+def get_statistics(request: Request, _: Viewer, survey: SurveyBySlug) -> Response:
     """Return unbiased estimates with their variances."""
-    with enough_reports():
-        return _text(_analysis(request, survey).statistics.to_json())
+    with refuse_too_few_reports():
+        return _make_json_response(_get_analysis(request, survey).statistics.to_json())
 
 
-@router.get("/{slug}/model", tags=["results"], response_class=Response, responses=RESULTS)
-def model(request: Request, _: Viewer, survey: Found) -> Response:
+@router.get("/{slug}/model", tags=["results"], response_class=Response, responses=RESULT_RESPONSES)
+def get_model(request: Request, _: Viewer, survey: SurveyBySlug) -> Response:
     """Return the classifier, as `discreet predict` reads it."""
-    with enough_reports():
-        return _text(_analysis(request, survey).model.to_json())
+    with refuse_too_few_reports():
+        return _make_json_response(_get_analysis(request, survey).model.to_json())
 
 
-class Rows(BaseModel):
+class PredictionRows(BaseModel):
     """Records without their class."""
 
     rows: list[dict[str, str | int | float | bool | None]] = Field(
-        min_length=1, max_length=MOST_ROWS
+        min_length=1, max_length=MAX_PREDICTION_ROWS
     )
 
 
@@ -264,23 +267,26 @@ class Predictions(BaseModel):
 @router.post(
     "/{slug}/predict",
     tags=["results"],
-    responses=responses(*READS, *BODIES, "no-reports", "invalid"),
-    openapi_extra=described_body(Rows),
+    responses=describe_responses(*READ_PROBLEMS, *BODY_PROBLEMS, "no-reports", "invalid"),
+    openapi_extra=describe_body(PredictionRows),
 )
 def predict(
-    request: Request, _: Viewer, survey: Found, body: Annotated[Rows, Depends(json_body(Rows))]
+    request: Request,
+    _: Viewer,
+    survey: SurveyBySlug,
+    body: Annotated[PredictionRows, Depends(make_body_reader(PredictionRows))],
 ) -> Predictions:
     """Predict classes of records with the model of what is settled now."""
-    from discreet.schema import text_of
+    from discreet.schema import format_value
 
-    with enough_reports():
-        found = _analysis(request, survey).model
-    probabilities = found.predict_proba(body.rows)
-    classes = [text_of(one) for one in found.schema.classes]
-    best = probabilities.argmax(axis=1)
+    with refuse_too_few_reports():
+        classifier = _get_analysis(request, survey).model
+    probabilities = classifier.predict_proba(body.rows)
+    classes = [format_value(label) for label in classifier.schema.classes]
+    best_classes = probabilities.argmax(axis=1)
     return Predictions(
         classes=classes,
-        predicted=[classes[one] for one in best],
+        predicted=[classes[class_index] for class_index in best_classes],
         probabilities=probabilities.tolist(),
     )
 
@@ -290,68 +296,83 @@ def predict(
     tags=["results"],
     response_class=Response,
     responses={
-        200: {"content": {PARQUET: {"schema": {"type": "string", "format": "binary"}}}},
-        **responses(*READS, "invalid"),
+        200: {"content": {PARQUET_MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}},
+        **describe_responses(*READ_PROBLEMS, "invalid"),
     },
 )
-def export(request: Request, _: Viewer, survey: Found) -> Response:
+def export_reports(request: Request, _: Viewer, survey: SurveyBySlug) -> Response:
     """Export all settled reports in the order of their ids, for DuckDB, Spark or `discreet`."""
     # the system deletes it when it is closed, also where the server is killed
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it is sent
+    temporary_file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it is sent
     try:
-        write_export(server_of(request), survey, file)
-        size = file.seek(0, os.SEEK_END)
+        write_export(get_server(request), survey, temporary_file)
+        file_size = temporary_file.seek(0, os.SEEK_END)
     except BaseException:
-        file.close()
+        temporary_file.close()
         raise
     headers = {
         "Content-Disposition": f'attachment; filename="{survey.slug}.parquet"',
-        "Content-Length": str(size),
+        "Content-Length": str(file_size),
     }
-    return StreamingResponse(read_pieces(file), headers=headers, media_type=PARQUET)
+    return StreamingResponse(
+        read_chunks(temporary_file), headers=headers, media_type=PARQUET_MEDIA_TYPE
+    )
 
 
-def read_pieces(file: IO[bytes]) -> Iterator[bytes]:
+def read_chunks(file: IO[bytes]) -> Iterator[bytes]:
     """Yield the content of a file in chunks from its beginning; close it at the end."""
     with file:
         file.seek(0)
-        while piece := file.read(PIECE):
-            yield piece
+        while chunk := file.read(FILE_CHUNK_BYTES):
+            yield chunk
 
 
 def write_export(server: Server, survey: Survey, file: IO[bytes]) -> None:
     """Write the settled reports as a Parquet file."""
     import numpy as np
 
-    collection, invented = survey.collection, survey.simulated
-    with server.database.read() as connection, ReportFile(file, collection, invented) as written:
-        for rows in tallies.stored_rows(connection, survey.number):
+    collection, is_simulated = survey.collection, survey.simulated
+    with (
+        server.database.read() as connection,
+        ReportFile(file, collection, is_simulated) as report_file,
+    ):
+        for rows in tallies.iter_stored_rows(connection, survey.number):
             values: list[Any] = [None] * len(rows)
-            for _, places, matrix in matrices_of(collection, rows):
-                for place, row in zip(places.tolist(), matrix.tolist(), strict=True):
-                    values[place] = row
-            ids = np.frombuffer(b"".join(bytes(row.id) for row in rows), np.uint8)
-            written.write([row.question for row in rows], ids.reshape(-1, 16), values)
+            for _, row_indices, matrix in iter_matrices(collection, rows):
+                for row_index, report_values in zip(
+                    row_indices.tolist(), matrix.tolist(), strict=True
+                ):
+                    values[row_index] = report_values
+            report_ids = np.frombuffer(
+                b"".join(bytes(stored_row.id) for stored_row in rows), np.uint8
+            )
+            report_file.write(
+                [stored_row.question for stored_row in rows], report_ids.reshape(-1, 16), values
+            )
 
 
 # ---------------------------------------------------------------- owners
 
 
-async def store(server: Server, grant: Grant, collection: Any, told: Announcement) -> None:
+async def store_draft(
+    server: Server, grant: Grant, collection: Any, announcement: Announcement
+) -> None:
     """Store a new survey as a draft, unless its name is taken."""
 
-    def work() -> None:
+    def store_and_record() -> None:
         with server.database.write() as connection:
-            acts.create(connection, collection, told)
-            server.access.note(connection, grant, f"create {told.name}")
+            surveys.create_survey(connection, collection, announcement)
+            server.access.record_action(connection, grant, f"create {announcement.name}")
 
     try:
-        await server.write(work)
+        await server.run_in_writer(store_and_record)
     except sql.exc.IntegrityError:
-        raise Problem("exists", f"there is a survey named {told.name}; choose another") from None
+        raise Problem(
+            "exists", f"there is a survey named {announcement.name}; choose another"
+        ) from None
 
 
-class New(BaseModel):
+class NewSurvey(BaseModel):
     """A survey to create."""
 
     document: str = Field(description="The plan or questionnaire: the exact text of its file")
@@ -363,94 +384,110 @@ class New(BaseModel):
     "",
     status_code=201,
     tags=["surveys"],
-    responses=responses(*(one for one in ACTS if one != "not-found"), *BODIES, "exists", "invalid"),
-    openapi_extra=described_body(New),
+    responses=describe_responses(
+        *(problem_type for problem_type in ACTION_PROBLEMS if problem_type != "not-found"),
+        *BODY_PROBLEMS,
+        "exists",
+        "invalid",
+    ),
+    openapi_extra=describe_body(NewSurvey),
 )
-async def create(
-    request: Request, grant: Owner, body: Annotated[New, Depends(json_body(New))]
-) -> Listed:
+async def create_survey(
+    request: Request, grant: Owner, body: Annotated[NewSurvey, Depends(make_body_reader(NewSurvey))]
+) -> SurveyEntry:
     """Create a survey; it is a draft until it is opened."""
-    server = server_of(request)
-    collection = await run_in_threadpool(collection_of, body.document)
+    server = get_server(request)
+    collection = await run_in_threadpool(parse_collection_json, body.document)
     if body.announcement is not None:
-        told = Announcement.from_json(body.announcement)
+        announcement = Announcement.from_json(body.announcement)
     else:
-        told = Announcement.plain(collection, body.name or collection.kind)
-    await store(server, grant, collection, told)
-    return Listed(**_listed(await server.survey(told.name), "draft"))
+        announcement = Announcement.make_default(collection, body.name or collection.kind)
+    await store_draft(server, grant, collection, announcement)
+    return SurveyEntry(**_make_entry_fields(await server.find_survey(announcement.name), "draft"))
 
 
-@router.post("/{slug}/open", tags=["surveys"], responses=responses(*ACTS, "state", "invalid"))
-async def open_survey(request: Request, grant: Owner, survey: Found) -> Listed:
+@router.post(
+    "/{slug}/open",
+    tags=["surveys"],
+    responses=describe_responses(*ACTION_PROBLEMS, "state", "invalid"),
+)
+async def open_survey(request: Request, grant: Owner, survey: SurveyBySlug) -> SurveyEntry:
     """Open a survey for answers. A closed survey stays closed."""
-    server = server_of(request)
+    server = get_server(request)
 
-    def work() -> None:
+    def open_stored() -> None:
         with server.database.write() as connection:
-            stored = acts.stored_state(connection, survey.number)
-            if stored is None:
+            stored_state = surveys.read_stored_state(connection, survey.number)
+            if stored_state is None:
                 raise Problem("not-found", "there is no survey of this name here")
-            if stored == "closed":
+            if stored_state == "closed":
                 raise Problem("state", "a closed survey is not opened again; make another one")
-            acts.set_state(connection, survey.number, "open")
-            server.access.note(connection, grant, f"open {survey.slug}")
+            surveys.set_state(connection, survey.number, "open")
+            server.access.record_action(connection, grant, f"open {survey.slug}")
 
-    await server.write(work)
-    return Listed(**_listed(survey, survey.announcement.on(acts.utc_day())))
+    await server.run_in_writer(open_stored)
+    state = survey.announcement.get_state(surveys.utc_day())
+    return SurveyEntry(**_make_entry_fields(survey, state))
 
 
-@router.post("/{slug}/close", tags=["surveys"], responses=responses(*ACTS, "invalid"))
-async def close_survey(request: Request, grant: Owner, survey: Found) -> Listed:
+@router.post(
+    "/{slug}/close", tags=["surveys"], responses=describe_responses(*ACTION_PROBLEMS, "invalid")
+)
+async def close_survey(request: Request, grant: Owner, survey: SurveyBySlug) -> SurveyEntry:
     """Close a survey to reports, and settle those that wait, however few they are."""
-    server = server_of(request)
-    await server.close(survey, lambda c: server.access.note(c, grant, f"close {survey.slug}"))
-    return Listed(**_listed(survey, "closed"))
+    server = get_server(request)
+    await server.close_survey(
+        survey, lambda c: server.access.record_action(c, grant, f"close {survey.slug}")
+    )
+    return SurveyEntry(**_make_entry_fields(survey, "closed"))
 
 
-class Settled(BaseModel):
+class SettledCount(BaseModel):
     """Number of reports that were settled."""
 
     settled: int
 
 
 @router.post(
-    "/{slug}/settle", tags=["surveys"], responses=responses(*ACTS, "small-batch", "invalid")
+    "/{slug}/settle",
+    tags=["surveys"],
+    responses=describe_responses(*ACTION_PROBLEMS, "small-batch", "invalid"),
 )
 async def settle_survey(
     request: Request,
     grant: Owner,
-    survey: Found,
+    survey: SurveyBySlug,
     anyway: Annotated[bool, Query(description="Keep nothing back, however few wait")] = False,
-) -> Settled:
+) -> SettledCount:
     """Settle a random part of the waiting reports, or all of them with `anyway`."""
-    server = server_of(request)
+    server = get_server(request)
 
-    def work() -> int:
+    def count_pool() -> int:
         with server.database.write() as connection:
-            server.access.note(connection, grant, f"settle {survey.slug}")
-            most = smallest_pool(survey.announcement.batch)
-            return count_waiting(connection, survey.number, most)
+            server.access.record_action(connection, grant, f"settle {survey.slug}")
+            pool_size = compute_pool_size(survey.announcement.batch)
+            return count_waiting(connection, survey.number, pool_size)
 
-    count, least = await server.write(work), survey.announcement.batch
-    pool = smallest_pool(least)
-    if count < pool and not anyway:
+    waiting_count, min_batch = await server.run_in_writer(count_pool), survey.announcement.batch
+    pool_size = compute_pool_size(min_batch)
+    if waiting_count < pool_size and not anyway:
         raise Problem(
             "small-batch",
-            f"fewer than {pool} reports wait. People were told of batches of {least} or more, and "
-            f"{least} are kept back at random, so that nobody who sends all others reads the last "
-            "report. Wait, or settle all that wait now: choose that at the desk, or repeat this "
-            "with anyway=true",
+            f"fewer than {pool_size} reports wait. People were told of batches of {min_batch} "
+            f"or more, and {min_batch} are kept back at random, so that nobody who sends all "
+            "others reads the last report. Wait, or settle all that wait now: choose that at the "
+            "desk, or repeat this with anyway=true",
         )
-    return Settled(settled=await server.settle(survey, 1 if anyway else least))
+    return SettledCount(settled=await server.settle_survey(survey, 1 if anyway else min_batch))
 
 
-class Invited(BaseModel):
+class InvitationRequest(BaseModel):
     """Number of invitation codes to create."""
 
-    count: int = Field(ge=1, le=invitations.MOST)
+    count: int = Field(ge=1, le=invitations.MAX_CODES)
 
 
-class Codes(BaseModel):
+class InvitationCodes(BaseModel):
     """Invitation codes; they are shown only once."""
 
     codes: list[str]
@@ -461,25 +498,29 @@ class Codes(BaseModel):
     "/{slug}/invitations",
     status_code=201,
     tags=["invitations"],
-    responses=responses(*ACTS, "state", "oversized", "invalid"),
+    responses=describe_responses(*ACTION_PROBLEMS, "state", "oversized", "invalid"),
 )
-async def invite(request: Request, grant: Owner, survey: Found, body: Invited) -> Codes:
+async def create_invitations(
+    request: Request, grant: Owner, survey: SurveyBySlug, body: InvitationRequest
+) -> InvitationCodes:
     """Create invitation codes. Only their hashes are stored."""
-    server = server_of(request)
+    server = get_server(request)
 
-    def work() -> list[str]:
+    def create_codes() -> list[str]:
         with server.database.write() as connection:
-            ended = survey.announcement.on(acts.utc_day()) == "closed"
-            if ended or acts.stored_state(connection, survey.number) == "closed":
+            has_ended = survey.announcement.get_state(surveys.utc_day()) == "closed"
+            if has_ended or surveys.read_stored_state(connection, survey.number) == "closed":
                 raise Problem("state", "it is closed: nobody could use an invitation any more")
-            server.access.note(connection, grant, f"invite to {survey.slug}")
-            return invitations.invite(connection, survey.number, body.count)
+            server.access.record_action(connection, grant, f"invite to {survey.slug}")
+            return invitations.create_codes(connection, survey.number, body.count)
 
-    codes = await server.write(work)
-    base = server.settings.base
-    announced = survey.announcement.digest
-    links = [invitations.link_of(base, survey.slug, announced, code) for code in codes]
-    return Codes(codes=codes, links=links)
+    codes = await server.run_in_writer(create_codes)
+    base_url = server.settings.base_url
+    announcement_digest = survey.announcement.digest
+    links = [
+        invitations.make_link(base_url, survey.slug, announcement_digest, code) for code in codes
+    ]
+    return InvitationCodes(codes=codes, links=links)
 
 
 @router.delete(
@@ -487,12 +528,12 @@ async def invite(request: Request, grant: Owner, survey: Found, body: Invited) -
     status_code=204,
     response_class=Response,
     tags=["surveys"],
-    responses=responses(*ACTS, "state", "invalid"),
+    responses=describe_responses(*ACTION_PROBLEMS, "state", "invalid"),
 )
 async def delete_survey(
     request: Request,
     grant: Owner,
-    survey: Found,
+    survey: SurveyBySlug,
     confirm: Annotated[str, Query(description="The name of the survey once more")] = "",
 ) -> Response:
     """Delete a survey with everything in it, also from the files of the database.
@@ -500,18 +541,18 @@ async def delete_survey(
     Backups, replicas and archives of its log are not reached; PostgreSQL's own log is overwritten
     where the role may. What cannot be erased at once is tried again at every look.
     """
-    server = server_of(request)
+    server = get_server(request)
     if confirm != survey.slug:
         raise Problem("state", f"this deletes everything; repeat it with confirm={survey.slug}")
 
-    def work() -> None:
+    def delete_stored() -> None:
         with server.database.write() as connection:
-            acts.delete(connection, survey.number)
-            server.access.note(connection, grant, f"delete {survey.slug}")
+            surveys.delete_survey(connection, survey.number)
+            server.access.record_action(connection, grant, f"delete {survey.slug}")
 
-    await server.write(work)
-    await server.write(lambda: clear_keys(server.database, survey.number))
-    server.surveys.forget(survey.slug)
+    await server.run_in_writer(delete_stored)
+    await server.run_in_writer(lambda: clear_keys(server.database, survey.number))
+    server.surveys.forget_survey(survey.slug)
     with suppress(SQLAlchemyError):  # it is deleted; upkeep tries again, and says why not
-        await server.erase()
+        await server.erase_surveys()
     return Response(status_code=204)

@@ -13,7 +13,7 @@ the desk. In a route, ``get_server(request)`` gives the
 ``server.access.require_role(request, "viewer")`` checks a token or the session cookie
 (:mod:`discreet.server.access`); everything that writes runs in
 ``await server.run_in_writer(work)``. The strict content policy is on every answer; a page with an
-import map calls :func:`~discreet.server.headers.content_policy`. Static files are mounted by
+import map calls :func:`~discreet.server.headers.make_content_policy`. Static files are mounted by
 the pages.
 """
 
@@ -33,81 +33,96 @@ from discreet import __version__
 from discreet.body_limit import BodyLimit
 from discreet.server import api, problems, reports, tallies
 from discreet.server import database as db
-from discreet.server.headers import Headers
-from discreet.server.problems import Problem, ProblemBody, problem_response, responses
-from discreet.server.reports import server_of
+from discreet.server.headers import SecurityHeaders
+from discreet.server.problems import Problem, ProblemBody, describe_responses, make_problem_response
+from discreet.server.reports import get_server
 from discreet.server.running import Server
 from discreet.server.surveys import utc_day
 
-__all__ = ["application"]
+__all__ = ["create_application"]
 
-FOREIGN = re.compile(
+CROSS_ORIGIN_PATHS = re.compile(
     r"/api/v1/surveys/[^/]+(?:/document|/reports|/reports/[0-9a-f]{32}|/invitations/state)?"
 )
 """What a page on another host may use: everything that respondents need."""
 
-general = APIRouter(tags=["server"])
+general_router = APIRouter(tags=["server"])
 
 
-@general.get("/health", response_class=PlainTextResponse)
-async def health() -> str:
+@general_router.get("/health", response_class=PlainTextResponse)
+async def check_health() -> str:
     """Report that the process is alive."""
     return "alive\n"
 
 
-@general.get("/ready", response_class=PlainTextResponse, responses=responses("unavailable"))
-def ready(request: Request) -> str:
+@general_router.get(
+    "/ready", response_class=PlainTextResponse, responses=describe_responses("unavailable")
+)
+def check_readiness(request: Request) -> str:
     """Check that the database answers, reports are stored and settling works."""
-    server = server_of(request)
+    server = get_server(request)
     with server.database.read() as connection:
         connection.execute(sql.select(sql.func.count()).select_from(db.survey)).scalar()
-    if server.writer.failed:
+    if server.writer.has_failed:
         raise Problem("unavailable", "the last reports could not be stored")
-    if server.failing:
+    if server.failure_reason:
         raise Problem("unavailable", "what waits cannot be settled; the server's log says why")
     return "ready\n"
 
 
-@general.get("/metrics", response_class=PlainTextResponse, responses=responses("unavailable"))
-def metrics(request: Request) -> str:
+@general_router.get(
+    "/metrics", response_class=PlainTextResponse, responses=describe_responses("unavailable")
+)
+def get_metrics(request: Request) -> str:
     """Counters for Prometheus; they change at settling only, so they reveal no arrival times."""
-    server = server_of(request)
-    lines: dict[str, list[str]] = {
-        f"discreet_{name}_total": [] for name in ("settled", "repeated", "withdrawn", "refused")
+    server = get_server(request)
+    metric_lines: dict[str, list[str]] = {
+        f"discreet_{counter_name}_total": []
+        for counter_name in ("settled", "repeated", "withdrawn", "refused")
     }
     with server.database.read() as connection:
-        for survey, state in server.surveys.all():
+        for survey, state in server.surveys.list_surveys():
             if state == "draft":  # nobody has to know of it yet
                 continue
-            shown = tallies.published(connection, survey.number)
-            label = f'survey="{survey.slug}"'
-            for name in ("settled", "repeated", "withdrawn"):
-                lines[f"discreet_{name}_total"].append(f"{{{label}}} {getattr(shown, name)}")
-            here = db.refusal.c
-            refused = sql.select(here.kind, here.times).where(here.survey == survey.number)
-            for kind, times in connection.execute(refused.order_by(here.kind)):
-                lines["discreet_refused_total"].append(f'{{{label},kind="{kind}"}} {times}')
+            public_counters = tallies.read_counters(connection, survey.number)
+            survey_label = f'survey="{survey.slug}"'
+            for counter_name in ("settled", "repeated", "withdrawn"):
+                metric_lines[f"discreet_{counter_name}_total"].append(
+                    f"{{{survey_label}}} {getattr(public_counters, counter_name)}"
+                )
+            refusal_columns = db.refusal.c
+            refusal_query = sql.select(refusal_columns.kind, refusal_columns.times).where(
+                refusal_columns.survey == survey.number
+            )
+            for refusal_kind, times in connection.execute(
+                refusal_query.order_by(refusal_columns.kind)
+            ):
+                metric_lines["discreet_refused_total"].append(
+                    f'{{{survey_label},kind="{refusal_kind}"}} {times}'
+                )
     text = ""
-    for name, values in lines.items():
-        text += f"# TYPE {name} counter\n" + "".join(f"{name}{value}\n" for value in values)
+    for metric_name, sample_lines in metric_lines.items():
+        text += f"# TYPE {metric_name} counter\n" + "".join(
+            f"{metric_name}{sample_line}\n" for sample_line in sample_lines
+        )
     return text
 
 
-@general.get(
+@general_router.get(
     "/.well-known/security.txt",
     response_class=PlainTextResponse,
-    responses=responses("not-found"),
+    responses=describe_responses("not-found"),
 )
-async def security(request: Request) -> str:
+async def get_security_contact(request: Request) -> str:
     """Return the contact for reports of vulnerabilities (RFC 9116)."""
-    contact = server_of(request).settings.contact
+    contact = get_server(request).settings.contact
     if not contact:
         raise Problem("not-found", "the operator has named no contact (serve --contact)")
     expires = (utc_day() + timedelta(days=180)).isoformat()
     return f"Contact: {contact}\nExpires: {expires}T00:00:00Z\n"
 
 
-def application(server: Server, pages: Sequence[APIRouter] = ()) -> Any:
+def create_application(server: Server, pages: Sequence[APIRouter] = ()) -> Any:
     """Create the ASGI application with all routes.
 
     Parameters
@@ -119,10 +134,10 @@ def application(server: Server, pages: Sequence[APIRouter] = ()) -> Any:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with server.running():
+        async with server.run_lifespan():
             yield
 
-    app = FastAPI(
+    fastapi_app = FastAPI(
         title="discreet",
         version=__version__,
         summary="Collects randomized reports; the truth never comes here.",
@@ -131,38 +146,42 @@ def application(server: Server, pages: Sequence[APIRouter] = ()) -> Any:
         redirect_slashes=False,  # it would echo the header Host; problems.py redirects without it
         lifespan=lifespan,
     )
-    app.add_middleware(BodyLimit, refuse=_refuse_body)
-    app.state.server = server
-    routers = (*reports.routers, api.router, general, *pages)
-    problems.handlers(app, routers)
+    fastapi_app.add_middleware(BodyLimit, make_refusal=_refuse_body)
+    fastapi_app.state.server = server
+    routers = (*reports.routers, api.router, general_router, *pages)
+    problems.add_problem_handlers(fastapi_app, routers)
     for router in routers:
-        app.include_router(router)
-    _describe(app)
-    return Headers(app, server.settings.secure, lambda path: bool(FOREIGN.fullmatch(path)))
+        fastapi_app.include_router(router)
+    _describe_openapi(fastapi_app)
+    return SecurityHeaders(
+        fastapi_app,
+        server.settings.is_secure,
+        lambda path: bool(CROSS_ORIGIN_PATHS.fullmatch(path)),
+    )
 
 
 def _refuse_body(reason: str, sentence: str) -> Any:
-    return problem_response(Problem(reason, sentence))
+    return make_problem_response(Problem(reason, sentence))
 
 
-def _describe(app: FastAPI) -> None:
+def _describe_openapi(app: FastAPI) -> None:
     """Replace the framework's error schemas in the OpenAPI description by our problems."""
-    made = app.openapi
+    default_openapi = app.openapi
 
-    def openapi() -> dict[str, Any]:
+    def build_openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            whole = made()
-            parts = whole.setdefault("components", {}).setdefault("schemas", {})
-            parts["ProblemBody"] = ProblemBody.model_json_schema()
-            for name in ("HTTPValidationError", "ValidationError"):
-                parts.pop(name, None)
-            for path in whole["paths"].values():
-                for operation in path.values():
-                    for answer in operation.get("responses", {}).values():
-                        content = answer.get("content", {})
+            description = default_openapi()
+            schemas = description.setdefault("components", {}).setdefault("schemas", {})
+            schemas["ProblemBody"] = ProblemBody.model_json_schema()
+            for schema_name in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(schema_name, None)
+            for path_item in description["paths"].values():
+                for operation in path_item.values():
+                    for route_response in operation.get("responses", {}).values():
+                        content = route_response.get("content", {})
                         if "application/problem+json" in content:
                             content.pop("application/json", None)
-            app.openapi_schema = whole
+            app.openapi_schema = description
         return app.openapi_schema
 
-    app.openapi = openapi  # type: ignore[method-assign]
+    app.openapi = build_openapi  # type: ignore[method-assign]

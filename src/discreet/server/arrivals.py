@@ -14,30 +14,30 @@ from typing import Any, Literal
 import sqlalchemy as sql
 
 from discreet.server import database as db
-from discreet.server.database import among, exclusive
-from discreet.server.intake import Row
+from discreet.server.database import find_rows, lock_survey
+from discreet.server.intake import ReportRow
 from discreet.server.keys import Key
 from discreet.server.sealed_arrivals import (
     Arrival,
     find_arrivals,
+    find_spent_codes,
     insert_arrivals,
-    live_keys,
-    spent_in_arrivals,
+    load_live_keys,
 )
 
-__all__ = ["Arrival", "Outcome", "take", "take_many"]
+__all__ = ["Arrival", "Outcome", "store_arrivals", "store_batch"]
 
 Outcome = Literal[
     "counted", "repeated", "id-reused", "withdrawn", "closed", "not-open", "invitation", "not-found"
 ]
 
 
-def take(
+def store_arrivals(
     connection: sql.Connection,
-    number: int,
-    invited: bool,
+    survey_number: int,
+    needs_invitation: bool,
     arrivals: Sequence[Arrival],
-    by_date: str = "open",
+    state_by_date: str = "open",
 ) -> list[Outcome]:
     """Store new reports; return the outcome of each arrival.
 
@@ -45,92 +45,114 @@ def take(
     ----------
     connection : Connection
         In a transaction that the caller commits before it answers any sender.
-    number : int
+    survey_number : int
         Of the survey.
-    invited : bool
+    needs_invitation : bool
         Whether every report needs an invitation.
     arrivals : sequence of Arrival
-    by_date : {"open", "draft", "closed"}
+    state_by_date : {"open", "draft", "closed"}
         What the dates of the announcement say about today.
     """
-    exclusive(connection, number)
-    state, longest = _state(connection, number, by_date)
-    keys = live_keys(connection, number)
-    known = _known(connection, number, keys, [arrival.row.id for arrival in arrivals])
-    unspent: set[bytes | None] = set()
-    if invited and state == "open":
-        fresh = (arrival for arrival in arrivals if arrival.row.id not in known)
-        unspent |= _unspent(connection, number, keys, {a.code for a in fresh if a.code})
+    lock_survey(connection, survey_number)
+    state, longest_bytes = _read_state(connection, survey_number, state_by_date)
+    keys = load_live_keys(connection, survey_number)
+    known_reports = _find_known_reports(
+        connection, survey_number, keys, [arrival.row.id for arrival in arrivals]
+    )
+    unspent_codes: set[bytes | None] = set()
+    if needs_invitation and state == "open":
+        new_arrivals = (arrival for arrival in arrivals if arrival.row.id not in known_reports)
+        unspent_codes |= _find_unspent_codes(
+            connection,
+            survey_number,
+            keys,
+            {arrival.code for arrival in new_arrivals if arrival.code},
+        )
     outcomes: list[Outcome] = []
-    counted = []
+    counted_arrivals = []
     for arrival in arrivals:
         row = arrival.row
-        if row.id in known:
-            outcomes.append(_again(row, known[row.id]))
+        if row.id in known_reports:
+            outcomes.append(_resolve_known_id(row, known_reports[row.id]))
         elif state != "open":
             outcomes.append(state)
-        elif invited and arrival.code not in unspent:
+        elif needs_invitation and arrival.code not in unspent_codes:
             outcomes.append("invitation")
         else:
-            unspent.discard(arrival.code)
-            known[row.id] = row
-            counted.append(arrival if invited else Arrival(row))
+            unspent_codes.discard(arrival.code)
+            known_reports[row.id] = row
+            counted_arrivals.append(arrival if needs_invitation else Arrival(row))
             outcomes.append("counted")
-    insert_arrivals(connection, number, longest, counted)
+    insert_arrivals(connection, survey_number, longest_bytes, counted_arrivals)
     return outcomes
 
 
-def _state(connection: sql.Connection, number: int, by_date: str = "open") -> tuple[Any, int]:
+def _read_state(
+    connection: sql.Connection, survey_number: int, state_by_date: str = "open"
+) -> tuple[Any, int]:
     """Read the outcome of new reports to a survey, and the bytes of its longest report."""
-    here = db.survey.c
-    query = sql.select(here.state, here.longest).where(here.number == number)
-    state, longest = connection.execute(query).one_or_none() or (None, 0)
-    state = by_date if state == "open" else state
-    return ("not-found" if state is None else "not-open" if state == "draft" else state), longest
+    survey_columns = db.survey.c
+    query = sql.select(survey_columns.state, survey_columns.longest).where(
+        survey_columns.number == survey_number
+    )
+    state, longest_bytes = connection.execute(query).one_or_none() or (None, 0)
+    state = state_by_date if state == "open" else state
+    return (
+        "not-found" if state is None else "not-open" if state == "draft" else state
+    ), longest_bytes
 
 
-def _known(
-    connection: sql.Connection, number: int, keys: Mapping[int, Key], ids: Sequence[bytes]
-) -> dict[bytes, Row | None]:
+def _find_known_reports(
+    connection: sql.Connection, survey_number: int, keys: Mapping[int, Key], ids: Sequence[bytes]
+) -> dict[bytes, ReportRow | None]:
     """Find the stored reports with these ids; None for those that were withdrawn."""
-    distinct = sorted(set(ids))
-    known: dict[bytes, Row | None] = {
-        identity: waiting.arrival.row if waiting.live else None
-        for identity, waiting in find_arrivals(connection, number, keys, distinct).items()
+    distinct_ids = sorted(set(ids))
+    known_reports: dict[bytes, ReportRow | None] = {
+        report_id: waiting.arrival.row if waiting.live else None
+        for report_id, waiting in find_arrivals(
+            connection, survey_number, keys, distinct_ids
+        ).items()
     }
-    for identity, question, value in among(connection, db.report, number, distinct):
-        known[bytes(identity)] = Row(bytes(identity), question, bytes(value))
-    for (identity,) in among(connection, db.withdrawn, number, distinct):
-        known[bytes(identity)] = None
-    return known
+    for report_id, question, value in find_rows(connection, db.report, survey_number, distinct_ids):
+        known_reports[bytes(report_id)] = ReportRow(bytes(report_id), question, bytes(value))
+    for (report_id,) in find_rows(connection, db.withdrawn, survey_number, distinct_ids):
+        known_reports[bytes(report_id)] = None
+    return known_reports
 
 
-def _again(row: Row, before: Row | None) -> Outcome:
-    if before is None:
+def _resolve_known_id(row: ReportRow, known_row: ReportRow | None) -> Outcome:
+    if known_row is None:
         return "withdrawn"
-    return "repeated" if row == before else "id-reused"
+    return "repeated" if row == known_row else "id-reused"
 
 
-def _unspent(
-    connection: sql.Connection, number: int, keys: Mapping[int, Key], codes: set[bytes]
+def _find_unspent_codes(
+    connection: sql.Connection, survey_number: int, keys: Mapping[int, Key], codes: set[bytes]
 ) -> set[bytes]:
     """Find the codes among these that are unused invitations."""
-    unspent = {
+    unspent_codes = {
         bytes(code)
-        for code, spent in among(connection, db.invitation, number, sorted(codes))
-        if not spent
+        for code, is_spent in find_rows(connection, db.invitation, survey_number, sorted(codes))
+        if not is_spent
     }
-    return unspent - spent_in_arrivals(connection, number, keys, unspent)
+    return unspent_codes - find_spent_codes(connection, survey_number, keys, unspent_codes)
 
 
 # ---------------------------------------------------------------- many at once
 
 
-def take_many(
-    connection: sql.Connection, number: int, rows: Sequence[Row], by_date: str = "open"
+def store_batch(
+    connection: sql.Connection,
+    survey_number: int,
+    rows: Sequence[ReportRow],
+    state_by_date: str = "open",
 ) -> Counter[str]:
     """Store the rows of one piece of a batch; count them by outcome.
 
     Only owners of the survey send batches, so no invitation is needed.
     """
-    return Counter(take(connection, number, False, [Arrival(row) for row in rows], by_date))
+    return Counter(
+        store_arrivals(
+            connection, survey_number, False, [Arrival(row) for row in rows], state_by_date
+        )
+    )

@@ -26,29 +26,29 @@ import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError
 
 from discreet.errors import DiscreetError, FormatError
-from discreet.locks import locked
-from discreet.server.keys import Keys
+from discreet.locks import hold_lock
+from discreet.server.keys import KeyFolder
 
-__all__ = ["Database", "among", "exclusive", "insert_of", "insert_rows", "keys_of"]
+__all__ = ["Database", "find_rows", "get_keys", "insert_rows", "lock_survey", "make_insert"]
 
-SYNCHRONOUS = "FULL"
+SQLITE_SYNCHRONOUS = "FULL"
 """For SQLite: NORMAL would lose acknowledged reports in a power failure."""
 
-DURABLE = (
+DURABLE_COMMITS_QUERY = (
     "SELECT set_config('synchronous_commit', 'on', false) "
     "WHERE current_setting('synchronous_commit') = 'off'"
 )
 """Of PostgreSQL: a batch whose key was destroyed must not come back unsettled after a crash."""
 
-BUSY = 10
+BUSY_TIMEOUT_SECONDS = 10
 """Seconds that SQLite waits for another process, such as one that creates a token."""
 
-VARIABLES = 10_000
+MAX_STATEMENT_VALUES = 10_000
 """Values in one statement; SQLite allows 32,766."""
-LOCKS = 0x64697363
+ADVISORY_LOCK_SPACE = 0x64697363
 """First key of the advisory locks in PostgreSQL; the second one is the number of the survey."""
 
-IDENTITY = (
+DATABASE_IDENTITY_QUERY = (
     "SELECT oid, system_identifier FROM pg_database, pg_control_system() "
     "WHERE datname = current_database()"
 )
@@ -57,29 +57,29 @@ IDENTITY = (
 metadata = sql.MetaData()
 
 
-def _table(name: str, *columns: Any) -> sql.Table:
+def _make_table(table_name: str, *columns: Any) -> sql.Table:
     """Make a table; SQLite stores it in the order of its key, without row numbers."""
-    return sql.Table(name, metadata, *columns, sqlite_with_rowid=False)
+    return sql.Table(table_name, metadata, *columns, sqlite_with_rowid=False)
 
 
-def _survey() -> sql.Column[int]:
+def _make_survey_column() -> sql.Column[int]:
     return sql.Column("survey", sql.Integer, primary_key=True, autoincrement=False)
 
 
-def _id(name: str = "id") -> sql.Column[bytes]:
-    return sql.Column(name, sql.LargeBinary, primary_key=True)
+def _make_id_column(column_name: str = "id") -> sql.Column[bytes]:
+    return sql.Column(column_name, sql.LargeBinary, primary_key=True)
 
 
-def _number(name: str) -> sql.Column[int]:
-    return sql.Column(name, sql.BigInteger, nullable=False)
+def _make_integer_column(column_name: str) -> sql.Column[int]:
+    return sql.Column(column_name, sql.BigInteger, nullable=False)
 
 
-def _text(name: str) -> sql.Column[str]:
-    return sql.Column(name, sql.Text, nullable=False)
+def _make_text_column(column_name: str) -> sql.Column[str]:
+    return sql.Column(column_name, sql.Text, nullable=False)
 
 
-def _blob(name: str) -> sql.Column[bytes]:
-    return sql.Column(name, sql.LargeBinary, nullable=False)
+def _make_blob_column(column_name: str) -> sql.Column[bytes]:
+    return sql.Column(column_name, sql.LargeBinary, nullable=False)
 
 
 survey = sql.Table(
@@ -87,82 +87,93 @@ survey = sql.Table(
     metadata,
     sql.Column("number", sql.Integer, primary_key=True),
     sql.Column("slug", sql.Text, nullable=False, unique=True),
-    _blob("document"),
-    _text("announcement"),
-    _text("state"),
-    _number("longest"),  # bytes of the longest report: sealed rows are all that long
+    _make_blob_column("document"),
+    _make_text_column("announcement"),
+    _make_text_column("state"),
+    _make_integer_column("longest"),  # bytes of the longest report: sealed rows are all that long
     sqlite_autoincrement=True,  # the number of a deleted survey is never given again
 )
-arrival = _table(
+arrival = _make_table(
     "arrival",
-    _survey(),
-    _id("mark"),  # MAC of the id under the key of the batch
+    _make_survey_column(),
+    _make_id_column("mark"),  # MAC of the id under the key of the batch
     sql.Column("code", sql.LargeBinary),  # MAC of the hash of the invitation, likewise
-    _number("batch"),  # number of the key
-    _number("live"),  # 0 after a withdrawal
-    _blob("body"),
+    _make_integer_column("batch"),  # number of the key
+    _make_integer_column("live"),  # 0 after a withdrawal
+    _make_blob_column("body"),
 )
 """Reports that wait to be settled, each with the invitation spent on it, sealed."""
-INVITED = sql.text("code IS NOT NULL")
+HAS_INVITATION = sql.text("code IS NOT NULL")
 sql.Index(
     "arrival_code",
     arrival.c.survey,
     arrival.c.code,
     unique=True,
-    sqlite_where=INVITED,
-    postgresql_where=INVITED,
+    sqlite_where=HAS_INVITATION,
+    postgresql_where=HAS_INVITATION,
 )
-batch_key = _table(
+batch_key = _make_table(
     "batch_key",
-    _survey(),
+    _make_survey_column(),
     sql.Column("number", sql.BigInteger, primary_key=True, autoincrement=False),
-    _text("state"),
+    _make_text_column("state"),
 )
 """Keys of batches: ``sealing`` new arrivals, ``closed`` to them, or ``spent``: to be destroyed."""
-report = _table("report", _survey(), _id(), _number("question"), _blob("value"))
-withdrawn = _table("withdrawn", _survey(), _id())
-invitation = _table("invitation", _survey(), _id("hash"), _number("spent"))
-tally = _table(
-    "tally",
-    _survey(),
-    _number("version"),
-    _blob("counted"),
-    _blob("sums"),
-    _number("settled"),
-    _number("repeated"),
-    _number("withdrawn"),
+report = _make_table(
+    "report",
+    _make_survey_column(),
+    _make_id_column(),
+    _make_integer_column("question"),
+    _make_blob_column("value"),
 )
-sheet = _table(
+withdrawn = _make_table("withdrawn", _make_survey_column(), _make_id_column())
+invitation = _make_table(
+    "invitation", _make_survey_column(), _make_id_column("hash"), _make_integer_column("spent")
+)
+tally = _make_table(
+    "tally",
+    _make_survey_column(),
+    _make_integer_column("version"),
+    _make_blob_column("counted"),
+    _make_blob_column("sums"),
+    _make_integer_column("settled"),
+    _make_integer_column("repeated"),
+    _make_integer_column("withdrawn"),
+)
+sheet = _make_table(
     "sheet",
-    _survey(),
+    _make_survey_column(),
     sql.Column("question", sql.BigInteger, primary_key=True, autoincrement=False),
     sql.Column("value", sql.LargeBinary, primary_key=True),
-    _number("times"),
+    _make_integer_column("times"),
 )
-refusal = _table(
-    "refusal", _survey(), sql.Column("kind", sql.Text, primary_key=True), _number("times")
+refusal = _make_table(
+    "refusal",
+    _make_survey_column(),
+    sql.Column("kind", sql.Text, primary_key=True),
+    _make_integer_column("times"),
 )
-erasure = _table("erasure", _survey())
+erasure = _make_table("erasure", _make_survey_column())
 """Surveys that were deleted, while their bytes may still be in the files."""
-token = _table(
+token = _make_table(
     "token",
     sql.Column("hash", sql.LargeBinary, primary_key=True),
-    _text("kind"),
-    _text("role"),
-    _text("label"),
-    _text("made"),
+    _make_text_column("kind"),
+    _make_text_column("role"),
+    _make_text_column("label"),
+    _make_text_column("made"),
     sql.Column("expires", sql.Text),
 )
-action = _table(
+action = _make_table(
     "action",
     sql.Column("day", sql.Text, primary_key=True),
     sql.Column("label", sql.Text, primary_key=True),
     sql.Column("what", sql.Text, primary_key=True),
-    _number("times"),
+    _make_integer_column("times"),
 )
 """How often which action was done with which token, by day."""
 
-OF_A_SURVEY = (arrival, report, withdrawn, invitation, tally, sheet, refusal)
+SURVEY_TABLES = (arrival, report, withdrawn, invitation, tally, sheet, refusal)
 
 
 class Database:
@@ -180,89 +191,97 @@ class Database:
 
     Attributes
     ----------
-    keys : Keys
+    keys : KeyFolder
     """
 
     def __init__(self, url: str, *, serving: bool = True, keys: str | Path | None = None) -> None:
-        self.url = _checked(url)
-        self.sqlite = self.url.get_backend_name() == "sqlite"
-        self.keys = Keys(lambda: self._find_keys(keys))
+        self.url = _parse_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.keys = KeyFolder(lambda: self._find_key_folder(keys))
         self._stack = ExitStack()
         try:
-            if self.sqlite:
-                self._own_file(serving)
-            self.writing, self.reading = self._engine(1), self._engine(8)
+            if self.is_sqlite:
+                self._open_own_file(serving)
+            self.write_engine, self.read_engine = self._create_engine(1), self._create_engine(8)
         except BaseException:
             self._stack.close()
             raise
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Path or URL of the database, without a password."""
-        if self.sqlite:
+        if self.is_sqlite:
             return str(Path(str(self.url.database)).resolve())
         return self.url.set(drivername="postgresql").render_as_string(hide_password=True)
 
-    def _find_keys(self, chosen: str | Path | None) -> Path:
-        if self.sqlite:
-            path = Path(self.place)
-            if chosen is None:
-                return path.with_name(f"{path.name}.keys")
-            told_apart = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
-            return Path(chosen).resolve() / f"{path.name}-{told_apart}"
-        with self.reading.connect() as connection:
-            oid, cluster = connection.exec_driver_sql(IDENTITY).one()
-        root = chosen or os.environ.get("DISCREET_KEYS") or "discreet-keys"
-        return Path(root).resolve() / f"{self.url.database}-{oid}-{cluster}"
+    def _find_key_folder(self, chosen_folder: str | Path | None) -> Path:
+        if self.is_sqlite:
+            database_path = Path(self.location)
+            if chosen_folder is None:
+                return database_path.with_name(f"{database_path.name}.keys")
+            path_digest = hashlib.sha256(os.fsencode(database_path)).hexdigest()[:8]
+            return Path(chosen_folder).resolve() / f"{database_path.name}-{path_digest}"
+        with self.read_engine.connect() as connection:
+            oid, cluster_id = connection.exec_driver_sql(DATABASE_IDENTITY_QUERY).one()
+        keys_root = chosen_folder or os.environ.get("DISCREET_KEYS") or "discreet-keys"
+        return Path(keys_root).resolve() / f"{self.url.database}-{oid}-{cluster_id}"
 
-    def _own_file(self, serving: bool) -> None:
-        path = Path(str(self.url.database))
-        if not path.parent.is_dir():
-            raise FormatError(f"{path}: the folder {path.parent} does not exist; make it first")
+    def _open_own_file(self, serving: bool) -> None:
+        database_path = Path(str(self.url.database))
+        if not database_path.parent.is_dir():
+            raise FormatError(
+                f"{database_path}: the folder {database_path.parent} does not exist; make it first"
+            )
         if serving:
-            busy = (
+            busy_message = (
                 "another discreet serve uses this database; SQLite belongs to one server. Stop the "
                 "other one, or use PostgreSQL, which several servers may share"
             )
-            self._stack.enter_context(locked(f"{path}.lock", busy))
+            self._stack.enter_context(hold_lock(f"{database_path}.lock", busy_message))
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            os.close(os.open(database_path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
-            raise FormatError(f"{path}: cannot be opened: {error.strerror}") from None
+            raise FormatError(f"{database_path}: cannot be opened: {error.strerror}") from None
 
-    def _engine(self, connections: int) -> sql.Engine:
-        options: dict[str, Any] = {"pool_size": connections, "max_overflow": 0}
-        if not self.sqlite:
+    def _create_engine(self, pool_size: int) -> sql.Engine:
+        engine_options: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0}
+        if not self.is_sqlite:
             engine = sql.create_engine(
-                self.url, pool_pre_ping=True, execution_options={"keys": self.keys}, **options
+                self.url,
+                pool_pre_ping=True,
+                execution_options={"keys": self.keys},
+                **engine_options,
             )
 
             @sql.event.listens_for(engine, "connect")
-            def durable(connection: Any, _: Any) -> None:
-                connection.execute(DURABLE)
+            def set_durable_commits(connection: Any, _: Any) -> None:
+                connection.execute(DURABLE_COMMITS_QUERY)
                 connection.commit()
 
             self._stack.callback(engine.dispose)
             return engine
-        arguments = {"timeout": BUSY, "check_same_thread": False}
-        options |= {"connect_args": arguments, "execution_options": {"keys": self.keys}}
-        engine = sql.create_engine(self.url, poolclass=sql.pool.QueuePool, **options)
-        begin = "BEGIN IMMEDIATE" if connections == 1 else "BEGIN"
+        connect_arguments = {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False}
+        engine_options |= {
+            "connect_args": connect_arguments,
+            "execution_options": {"keys": self.keys},
+        }
+        engine = sql.create_engine(self.url, poolclass=sql.pool.QueuePool, **engine_options)
+        begin_statement = "BEGIN IMMEDIATE" if pool_size == 1 else "BEGIN"
 
         @sql.event.listens_for(engine, "connect")
-        def connected(connection: Any, _: Any) -> None:
+        def set_pragmas(connection: Any, _: Any) -> None:
             connection.isolation_level = None  # transactions begin explicitly, see below
             for pragma in (
                 "journal_mode=WAL",
-                f"synchronous={SYNCHRONOUS}",
+                f"synchronous={SQLITE_SYNCHRONOUS}",
                 "secure_delete=ON",
                 "journal_size_limit=67108864",
             ):
                 connection.execute(f"PRAGMA {pragma}")
 
         @sql.event.listens_for(engine, "begin")
-        def begun(connection: sql.Connection) -> None:
-            connection.exec_driver_sql(begin)
+        def start_transaction(connection: sql.Connection) -> None:
+            connection.exec_driver_sql(begin_statement)
 
         self._stack.callback(engine.dispose)
         return engine
@@ -270,25 +289,25 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[sql.Connection]:
         """Open a transaction that writes; commit it at the end, or roll it back."""
-        with self.writing.begin() as connection:
+        with self.write_engine.begin() as connection:
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[sql.Connection]:
         """Open a read-only transaction on one snapshot."""
-        with self.reading.connect() as plain:
+        with self.read_engine.connect() as plain_connection:
             # on SQLite every transaction sees one snapshot
             connection = (
-                plain
-                if self.sqlite
-                else plain.execution_options(
+                plain_connection
+                if self.is_sqlite
+                else plain_connection.execution_options(
                     isolation_level="REPEATABLE READ", postgresql_readonly=True
                 )
             )
             with connection.begin():
                 yield connection
 
-    def sweep(self, tables: Sequence[sql.Table] = ()) -> None:
+    def run_cleanup(self, tables: Sequence[sql.Table] = ()) -> None:
         """Run the long part of the cleanup, concurrently with writers; from any thread.
 
         Parameters
@@ -296,15 +315,15 @@ class Database:
         tables : sequence of tables, optional
             Where rows were deleted; those that settling empties if not given.
         """
-        if self.sqlite:
-            self.run_alone(self.reading, "PRAGMA wal_checkpoint(PASSIVE)")
+        if self.is_sqlite:
+            self.run_outside_transaction(self.read_engine, "PRAGMA wal_checkpoint(PASSIVE)")
             return
-        with self.reading.connect() as connection:
-            alone = connection.execution_options(isolation_level="AUTOCOMMIT")
+        with self.read_engine.connect() as connection:
+            autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
             for table in tables or (arrival, invitation):
-                alone.exec_driver_sql(f"VACUUM {table.name}")
+                autocommit.exec_driver_sql(f"VACUUM {table.name}")
 
-    def tidy(self) -> bool:
+    def truncate_log(self) -> bool:
         """Truncate the log of SQLite, which holds the order of transactions and deleted rows.
 
         Returns
@@ -312,31 +331,35 @@ class Database:
         bool
             False if another connection is reading the log of SQLite: try again later.
         """
-        if not self.sqlite:
+        if not self.is_sqlite:
             return True
-        busy, _, _ = self.run_alone(self.writing, "PRAGMA wal_checkpoint(TRUNCATE)")
-        return not busy
+        is_busy, _, _ = self.run_outside_transaction(
+            self.write_engine, "PRAGMA wal_checkpoint(TRUNCATE)"
+        )
+        return not is_busy
 
-    def run_alone(self, engine: sql.Engine, command: str, *, wait: bool = False) -> Any:
+    def run_outside_transaction(
+        self, engine: sql.Engine, command: str, *, wait: bool = False
+    ) -> Any:
         """Run a command of SQLite outside of a transaction; return its first row.
 
         Parameters
         ----------
         engine : Engine
-            ``reading`` or ``writing``.
+            ``read_engine`` or ``write_engine``.
         command : str
         wait : bool, default False
             Whether to wait for other processes that use the file.
         """
         try:
-            with closing(engine.raw_connection()) as raw:
-                cursor = raw.cursor()
-                cursor.execute(f"PRAGMA busy_timeout={BUSY * 1000 * wait}")
+            with closing(engine.raw_connection()) as raw_connection:
+                cursor = raw_connection.cursor()
+                cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_SECONDS * 1000 * wait}")
                 try:
                     cursor.execute(command)
                     return cursor.fetchone()
                 finally:
-                    cursor.execute(f"PRAGMA busy_timeout={BUSY * 1000}")
+                    cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}")
         except sqlite3.Error as error:  # like all other errors of a database
             raise sql.exc.OperationalError(command, None, error) from None
 
@@ -349,7 +372,7 @@ class Database:
         """
         from discreet.server.migrations import migrate
 
-        with unavailable(self):
+        with convert_database_errors(self):
             migrate(self, revision)
 
     def close(self) -> None:
@@ -364,30 +387,30 @@ class Database:
 
 
 @contextmanager
-def unavailable(database: Database) -> Iterator[None]:
+def convert_database_errors(database: Database) -> Iterator[None]:
     """Convert errors of the database into one sentence."""
     try:
         yield
     except DBAPIError as error:
         reason = " ".join(str(error.orig).split())
-        raise DiscreetError(f"{database.place}: the database does not work: {reason}") from None
+        raise DiscreetError(f"{database.location}: the database does not work: {reason}") from None
 
 
-def _checked(url: str) -> sql.URL:
+def _parse_url(url: str) -> sql.URL:
     if "://" not in url:
         url = f"sqlite:///{url}"
     try:
-        made = sql.make_url(url)
+        parsed_url = sql.make_url(url)
     except (sql.exc.ArgumentError, ValueError):
         raise FormatError(
             "this is not the URL of a database; write sqlite:///collected.db or "
             "postgresql://user:password@host/name"
         ) from None
-    kind = made.get_backend_name()
-    if kind == "sqlite" and made.database and not made.query:
-        return made
-    if kind == "postgresql":
-        return made.set(drivername="postgresql+psycopg")
+    backend_name = parsed_url.get_backend_name()
+    if backend_name == "sqlite" and parsed_url.database and not parsed_url.query:
+        return parsed_url
+    if backend_name == "postgresql":
+        return parsed_url.set(drivername="postgresql+psycopg")
     raise FormatError(
         f"{re.sub(r':[^/@]*@', ':…@', url)}: give a file, sqlite:///path, or postgresql://…; "
         "reports are kept in one of the two"
@@ -397,7 +420,7 @@ def _checked(url: str) -> sql.URL:
 # ---------------------------------------------------------------- where the two databases differ
 
 
-def insert_of(connection: sql.Connection, table: sql.Table) -> Any:
+def make_insert(connection: sql.Connection, table: sql.Table) -> Any:
     """Make an INSERT of this dialect that supports ``on_conflict``."""
     if connection.dialect.name == "sqlite":
         from sqlalchemy.dialects.sqlite import insert as on_sqlite
@@ -415,25 +438,25 @@ def insert_rows(
     if not rows:
         return
     if connection.dialect.name == "sqlite":
-        marks = ", ".join("?" * len(table.columns))
-        connection.exec_driver_sql(f"INSERT INTO {table.name} VALUES ({marks})", list(rows))
+        placeholders = ", ".join("?" * len(table.columns))
+        connection.exec_driver_sql(f"INSERT INTO {table.name} VALUES ({placeholders})", list(rows))
         return
-    types = {sql.Integer: "int4", sql.BigInteger: "int8", sql.LargeBinary: "bytea"}
-    raw: Any = connection.connection.dbapi_connection
-    command = f"COPY {table.name} FROM STDIN (FORMAT BINARY)"
-    with raw.cursor() as cursor, cursor.copy(command) as copy:
-        copy.set_types([types[type(column.type)] for column in table.columns])
+    column_types = {sql.Integer: "int4", sql.BigInteger: "int8", sql.LargeBinary: "bytea"}
+    raw_connection: Any = connection.connection.dbapi_connection
+    copy_command = f"COPY {table.name} FROM STDIN (FORMAT BINARY)"
+    with raw_connection.cursor() as cursor, cursor.copy(copy_command) as copy:
+        copy.set_types([column_types[type(column.type)] for column in table.columns])
         for row in rows:
             copy.write_row(row)
 
 
-def keys_of(connection: sql.Connection) -> Keys:
+def get_keys(connection: sql.Connection) -> KeyFolder:
     """Get the key folder of the database of a connection."""
-    keys: Keys = connection.get_execution_options()["keys"]
+    keys: KeyFolder = connection.get_execution_options()["keys"]
     return keys
 
 
-def exclusive(connection: sql.Connection, number: int) -> None:
+def lock_survey(connection: sql.Connection, survey_number: int) -> None:
     """Lock a survey until the transaction ends; SQLite has only one writer.
 
     Earlier changes are then committed and visible: no report or invitation is stored twice, and no
@@ -441,24 +464,29 @@ def exclusive(connection: sql.Connection, number: int) -> None:
     row would leave in it which transaction asked for it.
     """
     if connection.dialect.name != "sqlite":
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s, %s)", (LOCKS, number))
+        connection.exec_driver_sql(
+            "SELECT pg_advisory_xact_lock(%s, %s)", (ADVISORY_LOCK_SPACE, survey_number)
+        )
 
 
-def among(
-    connection: sql.Connection, table: sql.Table, number: int, ids: Sequence[bytes]
+def find_rows(
+    connection: sql.Connection, table: sql.Table, survey_number: int, ids: Sequence[bytes]
 ) -> list[Any]:
     """Find the rows of a survey with these keys, without the survey column."""
-    key, *others = [column.name for column in table.columns][1:]
-    names = ", ".join((key, *others))
+    key_column, *other_columns = [column.name for column in table.columns][1:]
+    column_names = ", ".join((key_column, *other_columns))
     if not ids:
         return []
     if connection.dialect.name == "sqlite":
-        found: list[Any] = []
-        for start in range(0, len(ids), VARIABLES):
-            some = ids[start : start + VARIABLES]
-            marks = ",".join("?" * len(some))
-            text = f"SELECT {names} FROM {table.name} WHERE survey = ? AND {key} IN ({marks})"
-            found += connection.exec_driver_sql(text, (number, *some))
-        return found
-    text = f"SELECT {names} FROM {table.name} WHERE survey = %s AND {key} = ANY(%b)"
-    return list(connection.exec_driver_sql(text, (number, list(ids))))
+        matching_rows: list[Any] = []
+        for chunk_start in range(0, len(ids), MAX_STATEMENT_VALUES):
+            id_chunk = ids[chunk_start : chunk_start + MAX_STATEMENT_VALUES]
+            placeholders = ",".join("?" * len(id_chunk))
+            query = (
+                f"SELECT {column_names} FROM {table.name} "
+                f"WHERE survey = ? AND {key_column} IN ({placeholders})"
+            )
+            matching_rows += connection.exec_driver_sql(query, (survey_number, *id_chunk))
+        return matching_rows
+    query = f"SELECT {column_names} FROM {table.name} WHERE survey = %s AND {key_column} = ANY(%b)"
+    return list(connection.exec_driver_sql(query, (survey_number, list(ids))))

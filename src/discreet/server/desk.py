@@ -19,40 +19,46 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from discreet.body_limit import ANONYMOUS_BODY
+from discreet.body_limit import ANONYMOUS_BODY_BYTES
 from discreet.errors import DiscreetError, EstimationError
-from discreet.privacy import Guarantee, rounded_up
-from discreet.report.drawing import stylesheet
+from discreet.privacy import Guarantee, format_rounded_up
+from discreet.report.drawing import read_stylesheet
 from discreet.server import api, drafts, invitations, tallies
-from discreet.server.access import SESSION_DAYS, Grant, same_origin, session_cookie, session_of
-from discreet.server.bundle import TYPES, Bundle, templates
-from discreet.server.desk_acts import Act, perform
-from discreet.server.evidence import factor
-from discreet.server.pages import Spoken, promised
-from discreet.server.prediction import prediction_of
+from discreet.server.access import (
+    SESSION_DAYS,
+    Grant,
+    format_session_cookie,
+    is_same_origin,
+    read_session,
+)
+from discreet.server.bundle import MEDIA_TYPES, Bundle, load_templates
+from discreet.server.desk_acts import DeskAction, run_action
+from discreet.server.evidence import format_factor
+from discreet.server.pages import Translator, describe_guarantee
+from discreet.server.prediction import make_prediction
 from discreet.server.problems import Problem
-from discreet.server.reports import guarded, guessing, server_of
-from discreet.server.results import LIARS, Results, counted
+from discreet.server.reports import get_server, require_guess_quota, require_request_quota
+from discreet.server.results import LIAR_SHARES, SurveyResults, format_report_count
 from discreet.server.sealed_arrivals import count_waiting
-from discreet.server.settle import LONGEST_WAIT, smallest_pool
+from discreet.server.settle import MAX_WAIT_SECONDS, compute_pool_size
 from discreet.server.surveys import Survey, utc_day
-from discreet.serving import Patience, body_of
+from discreet.serving import RequestLimits, read_request_body
 
-__all__ = ["desk_pages"]
+__all__ = ["create_desk_router"]
 
-FORM = 1 << 20
-HERE = Path(__file__).parent
-CSRF = "the desk takes requests from its own pages only"
-ENDED = "You are signed out: a session ends after a day."
-LETTERS = 200
+MAX_FORM_BYTES = 1 << 20
+SERVER_FOLDER = Path(__file__).parent
+CROSS_SITE_DETAIL = "the desk takes requests from its own pages only"
+SESSION_ENDED_TEXT = "You are signed out: a session ends after a day."
+MAX_LETTERS = 200
 """Letters per page: each QR code takes time to draw."""
-NEW = {"questions": drafts.EXAMPLE, "truth": "50", "batch": "100"}
+NEW_FORM_FIELDS = {"questions": drafts.EXAMPLE_QUESTIONS, "truth": "50", "batch": "100"}
 """Initial fields of the form for a new collection."""
 
 Handler = Callable[..., Any]
 
 
-def desk_pages(bundle: Bundle | None = None) -> APIRouter:
+def create_desk_router(bundle: Bundle | None = None) -> APIRouter:
     """Create the routes of the desk.
 
     Parameters
@@ -61,75 +67,77 @@ def desk_pages(bundle: Bundle | None = None) -> APIRouter:
         For the digest in letters and for previews; that of the package if not given.
     """
     desk = Desk(bundle or Bundle())
-    router = APIRouter(include_in_schema=False, route_class=desk.route_class())
+    router = APIRouter(include_in_schema=False, route_class=desk.make_route_class())
     routes: tuple[tuple[str, str, Handler], ...] = (
-        ("GET", "/desk", desk.collections),
-        ("GET", "/desk/static/{name}", desk.static),
-        ("POST", "/desk/enter", desk.enter),
-        ("POST", "/desk/leave", desk.leave),
-        ("GET", "/desk/new/collection", desk.draft),
-        ("POST", "/desk/new/collection", desk.create),
-        ("POST", "/desk/promise", desk.promise),
-        ("GET", "/desk/{slug}", desk.collection),
-        ("GET", "/desk/{slug}/preview", desk.preview),
-        ("GET", "/desk/{slug}/files/{name}", desk.file),
-        ("POST", "/desk/{slug}/predict", desk.predict),
-        ("POST", "/desk/{slug}/do/{name}", desk.act),
-        ("POST", "/desk/{slug}/letters", desk.letters),
+        ("GET", "/desk", desk.list_collections),
+        ("GET", "/desk/static/{name}", desk.get_static_file),
+        ("POST", "/desk/enter", desk.sign_in),
+        ("POST", "/desk/leave", desk.sign_out),
+        ("GET", "/desk/new/collection", desk.show_draft_form),
+        ("POST", "/desk/new/collection", desk.create_collection),
+        ("POST", "/desk/promise", desk.get_promise),
+        ("GET", "/desk/{slug}", desk.show_collection),
+        ("GET", "/desk/{slug}/preview", desk.show_preview),
+        ("GET", "/desk/{slug}/files/{name}", desk.get_file),
+        ("POST", "/desk/{slug}/predict", desk.show_prediction),
+        ("POST", "/desk/{slug}/do/{name}", desk.run_action),
+        ("POST", "/desk/{slug}/letters", desk.print_letters),
     )
     for method, path, handler in routes:
         router.add_api_route(path, handler, methods=[method], response_model=None)
     return router
 
 
-def _refuse(reason: str, sentence: str) -> Problem:
+def _make_problem(reason: str, sentence: str) -> Problem:
     return Problem(reason, sentence)
 
 
-async def _fields(request: Request) -> dict[str, str]:
+async def _read_fields(request: Request) -> dict[str, str]:
     """Read the fields of a form from our own pages; the session was checked before."""
-    return await _form_of(request, FORM)
+    return await _read_form(request, MAX_FORM_BYTES)
 
 
-async def _few_fields(request: Request) -> dict[str, str]:
+async def _read_anonymous_fields(request: Request) -> dict[str, str]:
     """Read the fields of a form from somebody who is not signed in."""
-    return await _form_of(request, ANONYMOUS_BODY)
+    return await _read_form(request, ANONYMOUS_BODY_BYTES)
 
 
-async def _form_of(request: Request, limit: int) -> dict[str, str]:
-    if not same_origin(request):
-        raise Problem("cross-site", CSRF)
-    body = await body_of(request, limit, _refuse, Patience(largest=limit))
+async def _read_form(request: Request, limit: int) -> dict[str, str]:
+    if not is_same_origin(request):
+        raise Problem("cross-site", CROSS_SITE_DETAIL)
+    body = await read_request_body(
+        request, limit, _make_problem, RequestLimits(max_counted_bytes=limit)
+    )
     try:
-        found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=1000)
+        form_values = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=1000)
     except ValueError:
         raise Problem("invalid", "this is not a form") from None
-    return {name: values[-1] for name, values in found.items()}
+    return {field_name: field_values[-1] for field_name, field_values in form_values.items()}
 
 
-Fields = Annotated[dict[str, str], Depends(_fields)]
-FewFields = Annotated[dict[str, str], Depends(_few_fields)]
+FormFields = Annotated[dict[str, str], Depends(_read_fields)]
+AnonymousFields = Annotated[dict[str, str], Depends(_read_anonymous_fields)]
 
 
-def _away(path: str, session: str | None = None, secure: bool = True) -> Response:
+def _redirect_to(path: str, session: str | None = None, secure: bool = True) -> Response:
     """Redirect to another page, with a session cookie if given."""
-    answer = RedirectResponse(path, 303)
+    redirect = RedirectResponse(path, 303)
     if session is not None:
-        answer.headers["Set-Cookie"] = session_cookie(session, secure)
-    return answer
+        redirect.headers["Set-Cookie"] = format_session_cookie(session, secure)
+    return redirect
 
 
-def promise_line(guarantee: Guarantee) -> str:
+def format_promise(guarantee: Guarantee) -> str:
     """Format a guarantee in one sentence."""
-    facts = promised(guarantee)
-    if facts["inactive"]:
-        return "Nobody is protected: " + "; ".join(guarantee.broken)
-    line = (
-        f"Epsilon {rounded_up(guarantee.epsilon, 3)} per person in total: whoever thought "
-        f"something {facts['before']} in 100 likely can be moved to at most {facts['after']} in "
-        "100."
+    belief_facts = describe_guarantee(guarantee)
+    if belief_facts["inactive"]:
+        return "Nobody is protected: " + "; ".join(guarantee.void_reasons)
+    sentence = (
+        f"Epsilon {format_rounded_up(guarantee.epsilon, 3)} per person in total: whoever thought "
+        f"something {belief_facts['before']} in 100 likely can be moved to at most "
+        f"{belief_facts['after']} in 100."
     )
-    return line + (" This protection is weak." if facts["weak"] else "")
+    return sentence + (" This protection is weak." if belief_facts["weak"] else "")
 
 
 class Desk:
@@ -142,30 +150,37 @@ class Desk:
     """
 
     def __init__(self, bundle: Bundle) -> None:
-        self.digest, self.templates = bundle.digest, templates()
-        self.respondents_page, self.policy = bundle.page(), bundle.policy()
-        self.templates.filters |= {"counted": counted, "factor": factor}
-        self.templates.filters["day"] = Spoken("en", bundle.words["en"]).day
-        own = HERE / "static" / "desk"
-        self.files = {name: (own / name).read_bytes() for name in ("desk.js", "desk.css")}
-        self.files["charts.css"] = stylesheet().encode()
-        self.script = Bundle(self.files).integrity("desk.js")
+        self.digest, self.templates = bundle.digest, load_templates()
+        self.respondents_page, self.policy = bundle.render_page(), bundle.build_policy()
+        self.templates.filters |= {"counted": format_report_count, "factor": format_factor}
+        self.templates.filters["day"] = Translator("en", bundle.words["en"]).format_day
+        desk_folder = SERVER_FOLDER / "static" / "desk"
+        self.files = {
+            file_name: (desk_folder / file_name).read_bytes()
+            for file_name in ("desk.js", "desk.css")
+        }
+        self.files["charts.css"] = read_stylesheet().encode()
+        self.script = Bundle(self.files).compute_integrity("desk.js")
 
     # ------------------------------------------------------------ how pages are shown
 
-    def shown(self, name: str, status: int = 200, **content: Any) -> HTMLResponse:
+    def render_page(self, template_name: str, status: int = 200, **content: Any) -> HTMLResponse:
         """Render a page from its template."""
-        text = self.templates.get_template(name).render(script=self.script, **content)
-        return HTMLResponse(text, status)
+        page_html = self.templates.get_template(template_name).render(script=self.script, **content)
+        return HTMLResponse(page_html, status)
 
-    def refused(self, request: Request, problem: Problem) -> Response:
+    def render_refusal(self, request: Request, problem: Problem) -> Response:
         """Render a refusal as a page, since people read it."""
         if problem.kind == "unauthorized":
-            told = ENDED if session_of(request) else ""
-            return self.shown("desk_enter.html", 401, title="Sign in", problem=told)
-        return self.shown("desk_problem.html", problem.status, title=problem.title, problem=problem)
+            sign_in_message = SESSION_ENDED_TEXT if read_session(request) else ""
+            return self.render_page(
+                "desk_enter.html", 401, title="Sign in", problem=sign_in_message
+            )
+        return self.render_page(
+            "desk_problem.html", problem.status, title=problem.title, problem=problem
+        )
 
-    def route_class(self) -> type[APIRoute]:
+    def make_route_class(self) -> type[APIRoute]:
         """Make a route class that renders refusals as pages."""
         desk = self
 
@@ -173,195 +188,236 @@ class Desk:
             def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
                 handler = super().get_route_handler()
 
-                async def answered(request: Request) -> Response:
+                async def handle_refusals(request: Request) -> Response:
                     try:
                         return await handler(request)
                     except Problem as problem:
-                        return desk.refused(request, problem)
+                        return desk.render_refusal(request, problem)
                     except DiscreetError as error:
-                        return desk.refused(request, Problem("invalid", _line(error)))
+                        return desk.render_refusal(
+                            request, Problem("invalid", _format_error(error))
+                        )
                     except RequestValidationError:  # no collection has such a name
-                        return desk.refused(request, Problem("not-found"))
+                        return desk.render_refusal(request, Problem("not-found"))
 
-                return answered
+                return handle_refusals
 
         return Page
 
-    async def static(self, name: str) -> Response:
+    async def get_static_file(self, name: str) -> Response:
         """Return a style sheet or script of the desk."""
         if name not in self.files:
             raise Problem("not-found")
-        kind = TYPES["." + name.rpartition(".")[2]]
-        headers = {"Content-Type": kind, "Cache-Control": "no-cache"}
+        media_type = MEDIA_TYPES["." + name.rpartition(".")[2]]
+        headers = {"Content-Type": media_type, "Cache-Control": "no-cache"}
         return Response(self.files[name], headers=headers)
 
     # ------------------------------------------------------------ in and out
 
-    async def enter(self, request: Request, fields: FewFields) -> Response:
+    async def sign_in(self, request: Request, fields: AnonymousFields) -> Response:
         """Sign in with the token of a link, which works once, or with an API token."""
-        server = guessing(request, "tokens")
+        server = require_guess_quota(request, "tokens")
         token, access = fields.get("token", "").strip(), server.access
         try:
-            known = await run_in_threadpool(access.grant_of, token, "token")
-            if known is None:
-                session = await server.write(lambda: access.enter(token))
+            grant = await run_in_threadpool(access.find_grant, token, "token")
+            if grant is None:
+                session = await server.run_in_writer(lambda: access.exchange_link_token(token))
             else:
-                made = (known.role, known.label, "session", SESSION_DAYS)
-                session = await server.write(lambda: access.make(*made))
+                session_arguments = (grant.role, grant.label, "session", SESSION_DAYS)
+                session = await server.run_in_writer(
+                    lambda: access.create_token(*session_arguments)
+                )
         except Problem as problem:
-            return self.shown(
+            return self.render_page(
                 "desk_enter.html", problem.status, title="Sign in", problem=str(problem)
             )
-        return _away("/desk", session, server.settings.secure)
+        return _redirect_to("/desk", session, server.settings.is_secure)
 
-    async def leave(self, request: Request, _: FewFields) -> Response:
+    async def sign_out(self, request: Request, _: AnonymousFields) -> Response:
         """Sign out."""
-        server, session = guarded(request), session_of(request)
-        await server.write(lambda: server.access.leave(session))
-        return _away("/desk", "", server.settings.secure)
+        server, session = require_request_quota(request), read_session(request)
+        await server.run_in_writer(lambda: server.access.end_session(session))
+        return _redirect_to("/desk", "", server.settings.is_secure)
 
     # ------------------------------------------------------------ all collections
 
-    def collections(self, request: Request, grant: api.Viewer) -> Response:
+    def list_collections(self, request: Request, grant: api.Viewer) -> Response:
         """List all collections with state and guarantee."""
-        server, found = server_of(request), []
+        server, collection_entries = get_server(request), []
         with server.database.read() as connection:
-            for survey, _ in server.surveys.all():
-                facts = {
+            for survey, _ in server.surveys.list_surveys():
+                collection_entry = {
                     "survey": survey,
-                    "state": server.surveys.state(survey),
-                    "reports": tallies.published(connection, survey.number).settled,
-                    "overdue": survey.announcement.overdue(utc_day()),
-                    "promise": promise_line(survey.announcement.guarantee(survey.collection)),
+                    "state": server.surveys.read_state(survey),
+                    "reports": tallies.read_counters(connection, survey.number).settled,
+                    "overdue": survey.announcement.is_overdue(utc_day()),
+                    "promise": format_promise(
+                        survey.announcement.make_guarantee(survey.collection)
+                    ),
                 }
-                found.append(facts)
-        return self.shown("desk_list.html", title="Desk", grant=grant, found=found)
+                collection_entries.append(collection_entry)
+        return self.render_page(
+            "desk_list.html", title="Desk", grant=grant, found=collection_entries
+        )
 
-    def draft(self, grant: api.Owner) -> Response:
+    def show_draft_form(self, grant: api.Owner) -> Response:
         """Show the form for a new collection."""
-        return self._form(grant, NEW)
+        return self._render_form(grant, NEW_FORM_FIELDS)
 
-    def _form(
+    def _render_form(
         self, grant: Grant, fields: dict[str, str], problem: str = "", status: int = 200
     ) -> Response:
         content = {"title": "New collection", "fields": fields, "problem": problem}
-        return self.shown("desk_new.html", status, grant=grant, **content)
+        return self.render_page("desk_new.html", status, grant=grant, **content)
 
-    def promise(self, _: api.Owner, fields: Fields) -> Response:
+    def get_promise(self, _: api.Owner, fields: FormFields) -> Response:
         """Return the guarantee of the collection that the form describes so far."""
         try:
-            return PlainTextResponse(promise_line(drafts.collection_from(fields).guarantee))
+            return PlainTextResponse(format_promise(drafts.parse_collection(fields).guarantee))
         except DiscreetError as error:
-            return PlainTextResponse(_line(error), 422)
+            return PlainTextResponse(_format_error(error), 422)
 
-    async def create(self, request: Request, grant: api.Owner, fields: Fields) -> Response:
+    async def create_collection(
+        self, request: Request, grant: api.Owner, fields: FormFields
+    ) -> Response:
         """Store the collection of a form as a draft."""
         try:
-            collection = await run_in_threadpool(drafts.collection_from, fields)
-            told = drafts.announcement_from(fields, collection)
-            await api.store(server_of(request), grant, collection, told)
+            collection = await run_in_threadpool(drafts.parse_collection, fields)
+            announcement = drafts.make_announcement(fields, collection)
+            await api.store_draft(get_server(request), grant, collection, announcement)
         except DiscreetError as error:
-            return self._form(grant, fields, _line(error), getattr(error, "status", 422))
-        return _away(f"/desk/{told.name}")
+            return self._render_form(
+                grant, fields, _format_error(error), getattr(error, "status", 422)
+            )
+        return _redirect_to(f"/desk/{announcement.name}")
 
     # ------------------------------------------------------------ one collection
 
-    def collection(self, request: Request, grant: api.Viewer, survey: api.Found) -> Response:
-        """Show the page of one collection."""
-        return self._page(request, grant, survey)
-
-    def _page(
-        self, request: Request, grant: Grant, survey: Survey, status: int = 200, **more: Any
+    def show_collection(
+        self, request: Request, grant: api.Viewer, survey: api.SurveyBySlug
     ) -> Response:
-        server, told = server_of(request), survey.announcement
-        state, guarantee = server.surveys.state(survey), told.guarantee(survey.collection)
+        """Show the page of one collection."""
+        return self._render_collection(request, grant, survey)
+
+    def _render_collection(
+        self,
+        request: Request,
+        grant: Grant,
+        survey: Survey,
+        status: int = 200,
+        **extra_content: Any,
+    ) -> Response:
+        server, announcement = get_server(request), survey.announcement
+        state = server.surveys.read_state(survey)
+        guarantee = announcement.make_guarantee(survey.collection)
         if state is None:  # deleted by another process
             raise Problem("not-found", "there is no survey of this name here")
         with server.database.read() as connection:
-            left = state == "closed" and count_waiting(connection, survey.number, 1) > 0
-            refused = tallies.load(connection, survey.number, survey.collection).rejected
-        results, reason = None, ""
+            has_waiting = state == "closed" and count_waiting(connection, survey.number, 1) > 0
+            refusal_counts = tallies.load_tally(
+                connection, survey.number, survey.collection
+            ).rejected
+        results, refusal_reason = None, ""
         try:
-            results = Results(server.analyses.of(survey))
+            results = SurveyResults(server.analyses.get_analysis(survey))
             _ = results.verdict, results.evidence  # computed here, so that a refusal is caught
         except EstimationError as error:
-            results, reason = None, str(error)
+            results, refusal_reason = None, str(error)
         content = {
             "title": survey.slug,
             "grant": grant,
             "survey": survey,
             "state": state,
-            "overdue": told.overdue(utc_day()),
-            "base": server.settings.base,
-            "link": invitations.link_of(server.settings.base, survey.slug, told.digest),
-            "promise": promise_line(guarantee),
+            "overdue": announcement.is_overdue(utc_day()),
+            "base": server.settings.base_url,
+            "link": invitations.make_link(
+                server.settings.base_url, survey.slug, announcement.digest
+            ),
+            "promise": format_promise(guarantee),
             "guarantee": str(guarantee),
-            "pool": smallest_pool(told.batch),
-            "longest_wait_days": round(LONGEST_WAIT / 86_400),
-            "left": left,
-            "refused": {kind: times for kind, times in sorted(refused.items()) if times},
+            "pool": compute_pool_size(announcement.batch),
+            "longest_wait_days": round(MAX_WAIT_SECONDS / 86_400),
+            "left": has_waiting,
+            "refused": {
+                refusal_kind: times
+                for refusal_kind, times in sorted(refusal_counts.items())
+                if times
+            },
             "results": results,
-            "reason": reason,
+            "reason": refusal_reason,
             "schema": getattr(survey.collection, "original", survey.collection.schema),
-            "liars": LIARS,
-            "most_letters": LETTERS,
+            "liars": LIAR_SHARES,
+            "most_letters": MAX_LETTERS,
             "prediction": None,
             "given": {},
             "problem": "",
         }
-        return self.shown("desk_survey.html", status, **(content | more))
+        return self.render_page("desk_survey.html", status, **(content | extra_content))
 
-    def preview(self, _: api.Viewer, survey: api.Found) -> Response:
+    def show_preview(self, _: api.Viewer, survey: api.SurveyBySlug) -> Response:
         """Show the respondent's page to a collector, also of a draft; nothing is stored or sent."""
         headers = {"Content-Security-Policy": self.policy}
         return HTMLResponse(self.respondents_page, headers=headers)
 
-    def file(self, _: api.Viewer, survey: api.Found, name: str) -> Response:
+    def get_file(self, _: api.Viewer, survey: api.SurveyBySlug, name: str) -> Response:
         """Return the document or announcement, as the command line reads it."""
-        kinds = {"document": survey.collection, "announcement": survey.announcement}
-        if name not in kinds:
+        documents_by_name = {"document": survey.collection, "announcement": survey.announcement}
+        if name not in documents_by_name:
             raise Problem("not-found")
-        return Response(kinds[name].to_json(), media_type="application/json")
+        return Response(documents_by_name[name].to_json(), media_type="application/json")
 
-    def predict(
-        self, request: Request, grant: api.Viewer, survey: api.Found, fields: Fields
+    def show_prediction(
+        self, request: Request, grant: api.Viewer, survey: api.SurveyBySlug, fields: FormFields
     ) -> Response:
         """Show a prediction with its reasons, against the runner-up or a chosen class."""
-        row = {name[2:]: text or None for name, text in fields.items() if name.startswith("v-")}
+        answers = {
+            field_name[2:]: answer or None
+            for field_name, answer in fields.items()
+            if field_name.startswith("v-")
+        }
         try:
-            analysis = server_of(request).analyses.of(survey)
-            found = prediction_of(analysis, row, fields.get("against", ""))
+            analysis = get_server(request).analyses.get_analysis(survey)
+            prediction = make_prediction(analysis, answers, fields.get("against", ""))
         except DiscreetError as error:
-            return self._page(request, grant, survey, 422, given=fields, problem=_line(error))
-        return self._page(request, grant, survey, prediction=found, given=fields)
+            return self._render_collection(
+                request, grant, survey, 422, given=fields, problem=_format_error(error)
+            )
+        return self._render_collection(request, grant, survey, prediction=prediction, given=fields)
 
-    async def act(
-        self, request: Request, grant: api.Owner, survey: api.Found, fields: Fields, name: str
+    async def run_action(
+        self,
+        request: Request,
+        grant: api.Owner,
+        survey: api.SurveyBySlug,
+        fields: FormFields,
+        name: str,
     ) -> Response:
         """Run an action: open, settle, close, delete, rehearse, or create the next wave."""
         try:
-            return _away(await perform(name, Act(request, grant, survey, fields)))
+            return _redirect_to(await run_action(name, DeskAction(request, grant, survey, fields)))
         except DiscreetError as error:
-            return await self._again(request, grant, survey, error)
+            return await self._render_with_error(request, grant, survey, error)
 
-    async def letters(
-        self, request: Request, grant: api.Owner, survey: api.Found, fields: Fields
+    async def print_letters(
+        self, request: Request, grant: api.Owner, survey: api.SurveyBySlug, fields: FormFields
     ) -> Response:
         """Create invitations and return letters to print."""
-        server = server_of(request)
+        server = get_server(request)
         try:
             if not survey.invited:
                 raise Problem("invalid", "letters are for collections by invitation")
-            count = drafts.whole(fields, "count", LETTERS)
-            codes = await api.invite(request, grant, survey, api.Invited(count=count))
+            count = drafts.parse_whole_number(fields, "count", MAX_LETTERS)
+            codes = await api.create_invitations(
+                request, grant, survey, api.InvitationRequest(count=count)
+            )
         except DiscreetError as error:
-            return await self._again(request, grant, survey, error)
-        text = await run_in_threadpool(
-            invitations.letters, survey, server.settings.base, codes.codes, self.digest
+            return await self._render_with_error(request, grant, survey, error)
+        letters_html = await run_in_threadpool(
+            invitations.render_letters, survey, server.settings.base_url, codes.codes, self.digest
         )
-        return HTMLResponse(text)
+        return HTMLResponse(letters_html)
 
-    async def _again(
+    async def _render_with_error(
         self, request: Request, grant: Grant, survey: Survey, error: DiscreetError
     ) -> Response:
         """Render the page of a collection again, with the refusal."""
@@ -369,9 +425,9 @@ class Desk:
             raise error
         status = getattr(error, "status", 422)
         return await run_in_threadpool(
-            self._page, request, grant, survey, status, problem=_line(error)
+            self._render_collection, request, grant, survey, status, problem=_format_error(error)
         )
 
 
-def _line(error: DiscreetError) -> str:
+def _format_error(error: DiscreetError) -> str:
     return " ".join(str(error).split())

@@ -18,23 +18,23 @@ from starlette.concurrency import run_in_threadpool
 from discreet.announcement import Announcement
 from discreet.server import api
 from discreet.server.access import Grant
-from discreet.server.drafts import whole
+from discreet.server.drafts import parse_whole_number
 from discreet.server.problems import Problem
-from discreet.server.rehearsal import rehearse
-from discreet.server.reports import server_of
+from discreet.server.rehearsal import create_rehearsal
+from discreet.server.reports import get_server
 from discreet.server.running import Server
 from discreet.server.surveys import Survey, utc_day
 
-__all__ = ["perform"]
+__all__ = ["run_action"]
 
-MOST = 8_000_000_000
+MAX_RESPONDENTS = 8_000_000_000
 """Largest expected number of respondents, all waves together."""
-REHEARSED = 500
+REHEARSAL_RESPONDENTS = 500
 """Simulated respondents of a rehearsal started at the desk."""
 
 
 @dataclass(frozen=True)
-class Act:
+class DeskAction:
     """An action on a collection.
 
     Parameters
@@ -54,107 +54,119 @@ class Act:
     @property
     def server(self) -> Server:
         """The running server."""
-        return server_of(self.request)
+        return get_server(self.request)
 
 
-async def perform(name: str, act: Act) -> str:
+async def run_action(action_name: str, action: DeskAction) -> str:
     """Run an action on a collection; return the address of the page to show.
 
     Parameters
     ----------
-    name : str
-        One of :data:`ACTS`.
-    act : Act
+    action_name : str
+        One of :data:`ACTIONS`.
+    action : DeskAction
     """
-    if name not in ACTS:
+    if action_name not in ACTIONS:
         raise Problem("not-found")
-    slug, number = act.survey.slug, str(act.survey.number)
-    if act.fields.get("number", number) != number:
+    slug, survey_number = action.survey.slug, str(action.survey.number)
+    if action.fields.get("number", survey_number) != survey_number:
         raise Problem(
             "state",
             f"Nothing was done: {slug} was deleted and created again since that page was opened. "
             "This is the new one.",
         )
-    if name in CONFIRMED and act.fields.get("confirm", "").strip() != slug:
-        raise Problem("state", f"Nothing was done. To {name}, type the name {slug}.")
-    return await ACTS[name](act)
+    if action_name in CONFIRMED_ACTIONS and action.fields.get("confirm", "").strip() != slug:
+        raise Problem("state", f"Nothing was done. To {action_name}, type the name {slug}.")
+    return await ACTIONS[action_name](action)
 
 
-async def _open(act: Act) -> str:
-    await api.open_survey(act.request, act.grant, act.survey)
-    return f"/desk/{act.survey.slug}"
+async def _open_survey(action: DeskAction) -> str:
+    await api.open_survey(action.request, action.grant, action.survey)
+    return f"/desk/{action.survey.slug}"
 
 
-async def _settle(act: Act) -> str:
-    everything = act.fields.get("which") == "all"
-    await api.settle_survey(act.request, act.grant, act.survey, anyway=everything)
-    return f"/desk/{act.survey.slug}"
+async def _settle_survey(action: DeskAction) -> str:
+    settle_all = action.fields.get("which") == "all"
+    await api.settle_survey(action.request, action.grant, action.survey, anyway=settle_all)
+    return f"/desk/{action.survey.slug}"
 
 
-async def _close(act: Act) -> str:
-    await api.close_survey(act.request, act.grant, act.survey)
-    return f"/desk/{act.survey.slug}"
+async def _close_survey(action: DeskAction) -> str:
+    await api.close_survey(action.request, action.grant, action.survey)
+    return f"/desk/{action.survey.slug}"
 
 
-async def _delete(act: Act) -> str:
-    await api.delete_survey(act.request, act.grant, act.survey, confirm=act.survey.slug)
+async def _delete_survey(action: DeskAction) -> str:
+    await api.delete_survey(action.request, action.grant, action.survey, confirm=action.survey.slug)
     return "/desk"
 
 
-async def _rehearse(act: Act) -> str:
-    collection, told = act.survey.collection, act.survey.announcement
-    name = await act.server.write(
-        lambda: rehearse(act.server.database, collection, told, REHEARSED)
+async def _rehearse_survey(action: DeskAction) -> str:
+    collection, announcement = action.survey.collection, action.survey.announcement
+    rehearsal_name = await action.server.run_in_writer(
+        lambda: create_rehearsal(
+            action.server.database, collection, announcement, REHEARSAL_RESPONDENTS
+        )
     )
-    return f"/desk/{name}"
+    return f"/desk/{rehearsal_name}"
 
 
-async def _wave(act: Act) -> str:
+async def _create_next_wave(action: DeskAction) -> str:
     """Create a draft of the next wave, whose plan asks more about what mattered in this one."""
-    survey = act.survey
+    survey = action.survey
     if survey.collection.kind != "plan":
         raise Problem("state", "only plans have waves; make another collection")
     if survey.simulated:
         raise Problem("state", "invented people say nothing about what to ask real ones")
-    if act.server.surveys.state(survey) != "closed":
+    if action.server.surveys.read_state(survey) != "closed":
         raise Problem("state", "Close it first: the next wave follows from its last count.")
-    expected = whole(act.fields, "respondents", MOST)
-    with api.enough_reports():
-        plan, told = await run_in_threadpool(_next, act.server, survey, expected)
-    await api.store(act.server, act.grant, plan, told)
-    return f"/desk/{told.name}"
+    expected_respondents = parse_whole_number(action.fields, "respondents", MAX_RESPONDENTS)
+    with api.refuse_too_few_reports():
+        plan, announcement = await run_in_threadpool(
+            _make_next_wave, action.server, survey, expected_respondents
+        )
+    await api.store_draft(action.server, action.grant, plan, announcement)
+    return f"/desk/{announcement.name}"
 
 
-def _next(server: Server, survey: Survey, expected: int) -> tuple[Any, Announcement]:
+def _make_next_wave(
+    server: Server, survey: Survey, expected_respondents: int
+) -> tuple[Any, Announcement]:
     """Make the plan of the next wave and its announcement, with the texts of this one."""
     from discreet.local.waves import next_plan
 
-    before = _waves(server, survey)
-    plan = next_plan(before, expected)
-    first = re.sub(r"-wave-\d+$", "", survey.slug)
-    name = f"{first[:52].rstrip('-')}-wave-{len(before) + 1}"
-    told = replace(survey.announcement, collection=plan.digest, name=name, opens="", closes="")
-    return plan, replace(told, deletes="") if told.overdue(utc_day()) else told
+    earlier_tallies = _load_wave_tallies(server, survey)
+    plan = next_plan(earlier_tallies, expected_respondents)
+    base_slug = re.sub(r"-wave-\d+$", "", survey.slug)
+    wave_name = f"{base_slug[:52].rstrip('-')}-wave-{len(earlier_tallies) + 1}"
+    announcement = replace(
+        survey.announcement, collection=plan.digest, name=wave_name, opens="", closes=""
+    )
+    return plan, replace(announcement, deletes="") if announcement.is_overdue(
+        utc_day()
+    ) else announcement
 
 
-def _waves(server: Server, survey: Survey) -> list[Any]:
+def _load_wave_tallies(server: Server, survey: Survey) -> list[Any]:
     """Load the tallies of a plan and of its earlier waves, in order."""
-    real = (one for one, _ in server.surveys.all() if not one.simulated)
-    here = {one.collection.digest: one for one in real}
-    found = [server.analyses.of(survey).tally]
-    while (wave := found[0].collection.wave) is not None:
-        if wave.plan not in here:
+    real_surveys = (
+        candidate for candidate, _ in server.surveys.list_surveys() if not candidate.simulated
+    )
+    surveys_by_digest = {candidate.collection.digest: candidate for candidate in real_surveys}
+    wave_tallies = [server.analyses.get_analysis(survey).tally]
+    while (wave := wave_tallies[0].collection.wave) is not None:
+        if wave.plan not in surveys_by_digest:
             raise Problem("state", "the wave before this one is no longer on this server")
-        found.insert(0, server.analyses.of(here[wave.plan]).tally)
-    return found
+        wave_tallies.insert(0, server.analyses.get_analysis(surveys_by_digest[wave.plan]).tally)
+    return wave_tallies
 
 
-ACTS: dict[str, Callable[[Act], Awaitable[str]]] = {
-    "open": _open,
-    "settle": _settle,
-    "close": _close,
-    "delete": _delete,
-    "rehearse": _rehearse,
-    "wave": _wave,
+ACTIONS: dict[str, Callable[[DeskAction], Awaitable[str]]] = {
+    "open": _open_survey,
+    "settle": _settle_survey,
+    "close": _close_survey,
+    "delete": _delete_survey,
+    "rehearse": _rehearse_survey,
+    "wave": _create_next_wave,
 }
-CONFIRMED = ("settle", "close", "delete")
+CONFIRMED_ACTIONS = ("settle", "close", "delete")

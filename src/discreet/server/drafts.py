@@ -6,20 +6,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.announcement import Announcement, Words
-from discreet.collection.protocol import collection_of
-from discreet.documents import json_of_yaml, parse
+from discreet.announcement import Announcement, AnnouncementTexts
+from discreet.collection.protocol import parse_collection_json
+from discreet.documents import convert_yaml_to_json, parse_document
 from discreet.errors import FormatError
 from discreet.schema import Categorical, Schema
 
-__all__ = ["EXAMPLE", "announcement_from", "collection_from", "whole"]
+__all__ = ["EXAMPLE_QUESTIONS", "make_announcement", "parse_collection", "parse_whole_number"]
 
-EXAMPLE = """burnout | Have you felt burnt out in the last month? | no, yes
+EXAMPLE_QUESTIONS = """burnout | Have you felt burnt out in the last month? | no, yes
 sleep | How do you sleep? | well, badly
 overtime | Do you work more than ten hours of overtime a week? | no, yes"""
 
 
-def collection_from(fields: Mapping[str, str]) -> Any:
+def parse_collection(fields: Mapping[str, str]) -> Any:
     """Make the plan or questionnaire that a form describes.
 
     Parameters
@@ -31,67 +31,72 @@ def collection_from(fields: Mapping[str, str]) -> Any:
     """
     document = fields.get("document", "").strip()
     if not document:
-        return _questionnaire(fields)
-    text = document if document.startswith("{") else json_of_yaml(document, "collection")
-    if parse(text, "collection").get("format") != "discreet/schema":
-        return collection_of(text)
+        return _make_questionnaire(fields)
+    text = document if document.startswith("{") else convert_yaml_to_json(document, "collection")
+    if parse_document(text, "collection").get("format") != "discreet/schema":
+        return parse_collection_json(text)
     from discreet.local.planning import make_plan
 
-    return make_plan(Schema.from_json(text), _number(fields, "epsilon", "epsilon"))
+    return make_plan(Schema.from_json(text), _parse_number(fields, "epsilon", "epsilon"))
 
 
-def _number(fields: Mapping[str, str], name: str, what: str) -> float:
+def _parse_number(fields: Mapping[str, str], field_name: str, label: str) -> float:
     try:
-        return float(fields.get(name, ""))
+        return float(fields.get(field_name, ""))
     except ValueError:
-        raise FormatError(f"{what} is {fields.get(name, '')!r}; write a number") from None
+        raise FormatError(f"{label} is {fields.get(field_name, '')!r}; write a number") from None
 
 
-def whole(fields: Mapping[str, str], name: str, most: int) -> int:
+def parse_whole_number(fields: Mapping[str, str], field_name: str, maximum: int) -> int:
     """Parse a positive whole number of a form.
 
     Parameters
     ----------
     fields : mapping of str to str
-    name : str
-    most : int
+    field_name : str
+    maximum : int
     """
-    text = fields.get(name, "").strip()
-    if not re.fullmatch("[0-9]{1,10}", text) or not 1 <= int(text) <= most:
-        raise FormatError(f"{name} is {text[:40]!r}; write a whole number from 1 to {most}")
-    return int(text)
+    field_text = fields.get(field_name, "").strip()
+    if not re.fullmatch("[0-9]{1,10}", field_text) or not 1 <= int(field_text) <= maximum:
+        raise FormatError(
+            f"{field_name} is {field_text[:40]!r}; write a whole number from 1 to {maximum}"
+        )
+    return int(field_text)
 
 
-def _questionnaire(fields: Mapping[str, str]) -> Any:
+def _make_questionnaire(fields: Mapping[str, str]) -> Any:
     from discreet.survey.group import Group
     from discreet.survey.questionnaire import Questionnaire, Wording
 
-    asked, wording = [], {}
-    for line in fields.get("questions", "").splitlines():
-        if not line.strip():
+    questions, wordings = [], {}
+    for question_line in fields.get("questions", "").splitlines():
+        if not question_line.strip():
             continue
-        name, told, answers = ([part.strip() for part in line.split("|")] + ["", ""])[:3]
-        values = [one.strip() for one in answers.split(",") if one.strip()]
-        if len(values) < 2:
-            raise FormatError(f"{name}: write it as name | wording | answer, answer")
-        asked.append(Categorical(name, values, optional=False))
-        wording[name] = Wording(told or name)
-    if len(asked) < 2:
+        line_cells = [cell.strip() for cell in question_line.split("|")]
+        question_name, question_text, answers = [*line_cells, "", ""][:3]
+        answer_values = [answer.strip() for answer in answers.split(",") if answer.strip()]
+        if len(answer_values) < 2:
+            raise FormatError(f"{question_name}: write it as name | wording | answer, answer")
+        questions.append(Categorical(question_name, answer_values, optional=False))
+        wordings[question_name] = Wording(question_text or question_name)
+    if len(questions) < 2:
         raise FormatError("write at least two questions, one per line; the first is predicted")
-    theta = _number(fields, "truth", "the share of true answers") / 100
-    target, *features = asked
+    theta = _parse_number(fields, "truth", "the share of true answers") / 100
+    target, *features = questions
     schema = Schema(features, target.name, list(target.values))
-    group = Group((target.name, *(one.name for one in features)), theta=round(theta, 4))
+    group = Group((target.name, *(feature.name for feature in features)), theta=round(theta, 4))
     return Questionnaire(
-        schema, [group], wording=wording, title=fields.get("title", ""), device="either"
+        schema, [group], wording=wordings, title=fields.get("title", ""), device="either"
     )
 
 
-def announcement_from(fields: Mapping[str, str], collection: Any) -> Announcement:
+def make_announcement(fields: Mapping[str, str], collection: Any) -> Announcement:
     """Make the announcement of a collection from the same form."""
     title = fields.get("title", "").strip() or getattr(collection, "title", "")
-    name = fields.get("name", "").strip()
-    slug = name or re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:64] or collection.kind
+    chosen_name = fields.get("name", "").strip()
+    slug = (
+        chosen_name or re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:64] or collection.kind
+    )
     introduction = fields.get("introduction", "") or getattr(collection, "introduction", "")
     entry, withdrawal = fields.get("entry", "anyone"), fields.get("withdrawal", "blind")
     return Announcement(
@@ -99,10 +104,10 @@ def announcement_from(fields: Mapping[str, str], collection: Any) -> Announcemen
         slug,
         asks=fields.get("asks", ""),
         contact=fields.get("contact", ""),
-        words={"en": Words(title or slug, introduction)},
+        words={"en": AnnouncementTexts(title or slug, introduction)},
         entry=entry,  # type: ignore[arg-type]
         withdrawal=withdrawal,  # type: ignore[arg-type]
         closes=fields.get("closes", "").strip(),
         deletes=fields.get("deletes", "").strip(),
-        batch=whole({"batch": "100", **fields}, "batch", 1_000_000),
+        batch=parse_whole_number({"batch": "100", **fields}, "batch", 1_000_000),
     )

@@ -16,106 +16,125 @@ from typing import Any
 
 import numpy as np
 
-from discreet.model.explanation import strongest_evidence
+from discreet.model.explanation import find_strongest_evidence
 from discreet.model.naive_bayes import NaiveBayesModel
-from discreet.schema import text_of
+from discreet.schema import format_value
 from discreet.statistics import Statistics
 
-__all__ = ["Evidence", "factor", "range_of", "strongest"]
+__all__ = ["SupportedOdds", "estimate_odds_range", "find_strongest", "format_factor"]
 
-LARGEST = 10_000
+MAX_SHOWN_FACTOR = 10_000
 """Factors above this are shown as "more than"."""
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SupportedOdds:
     """How much more likely a statement is in one class than in the others, or in another.
 
     Parameters
     ----------
-    what, label : str
+    statement, label : str
         Such as an answer, and the class for which it speaks.
     odds : float
         Ratio of probabilities by the model.
-    supported : pair of float, optional
+    supported_range : pair of float, optional
         The smallest and largest ratio that the reports support; None if unknown.
     """
 
-    what: str
+    statement: str
     label: str
     odds: float
-    supported: tuple[float, float] | None = None
+    supported_range: tuple[float, float] | None = None
 
     @property
-    def least(self) -> float:
+    def least_supported(self) -> float:
         """The smallest ratio that the reports support; 0 if unknown."""
-        return self.supported[0] if self.supported else 0.0
+        return self.supported_range[0] if self.supported_range else 0.0
 
     @property
     def range(self) -> str:
         """The supported range in words.
 
-        >>> Evidence("smokes = yes", "ill", 422.0, (3.14, math.inf)).range
+        >>> SupportedOdds("smokes = yes", "ill", 422.0, (3.14, math.inf)).range
         'at least 3.1'
-        >>> Evidence("smokes = yes", "ill", 8.0, (1.02, math.inf)).range
+        >>> SupportedOdds("smokes = yes", "ill", 8.0, (1.02, math.inf)).range
         'more than 1'
-        >>> Evidence("smokes = yes", "ill", 2.0, (0.7, 5.0)).range
+        >>> SupportedOdds("smokes = yes", "ill", 2.0, (0.7, 5.0)).range
         'may be chance'
         """
-        if self.supported is None:
+        if self.supported_range is None:
             return ""
-        (least, most), low = self.supported, _tenths(self.supported[0], math.floor)
+        least, most = self.supported_range
+        low_text = _format_tenths(least, math.floor)
         if least <= 1:
             return "may be chance"
         if most == math.inf:
-            return "more than 1" if low == "1.0" else f"at least {low}"
-        return f"{low} to {_tenths(most, math.ceil)}"
+            return "more than 1" if low_text == "1.0" else f"at least {low_text}"
+        return f"{low_text} to {_format_tenths(most, math.ceil)}"
 
     def __str__(self) -> str:
         """Format the odds, limited to the supported range.
 
-        >>> print(Evidence("smokes = yes", "ill", 4.2, (2.5, 8.4)))
+        >>> print(SupportedOdds("smokes = yes", "ill", 4.2, (2.5, 8.4)))
         4.2 (2.5 to 8.4)
-        >>> print(Evidence("smokes = yes", "ill", 422.0, (3.14, math.inf)))
+        >>> print(SupportedOdds("smokes = yes", "ill", 422.0, (3.14, math.inf)))
         at least 3.1
         """
-        if self.supported is None or self.least <= 1 or self.supported[1] == math.inf:
+        if (
+            self.supported_range is None
+            or self.least_supported <= 1
+            or self.supported_range[1] == math.inf
+        ):
             return self.range
-        return (
-            f"{_tenths(min(max(self.odds, self.least), self.supported[1]), round)} ({self.range})"
-        )
+        supported_odds = min(max(self.odds, self.least_supported), self.supported_range[1])
+        return f"{_format_tenths(supported_odds, round)} ({self.range})"
 
 
-def factor(odds: float) -> str:
+def format_factor(odds: float) -> str:
     """Format a ratio of probabilities in digits.
 
-    >>> factor(4.76), factor(378.2), factor(2e6)
+    >>> format_factor(4.76), format_factor(378.2), format_factor(2e6)
     ('4.8', '378', 'more than 10,000')
     """
-    return _tenths(odds, round) if odds <= LARGEST else f"more than {LARGEST:,}"
+    return (
+        _format_tenths(odds, round)
+        if odds <= MAX_SHOWN_FACTOR
+        else f"more than {MAX_SHOWN_FACTOR:,}"
+    )
 
 
-def _tenths(value: float, towards: Callable[[float], int]) -> str:
-    return f"{towards(10 * value) / 10:,.1f}" if value < 100 else f"{towards(value):,}"
+def _format_tenths(value: float, round_towards: Callable[[float], int]) -> str:
+    return f"{round_towards(10 * value) / 10:,.1f}" if value < 100 else f"{round_towards(value):,}"
 
 
-def strongest(model: NaiveBayesModel, statistics: Statistics) -> list[Evidence]:
+def find_strongest(model: NaiveBayesModel, statistics: Statistics) -> list[SupportedOdds]:
     """Find the strongest evidence for classes, first what is certainly more than chance."""
-    made = []
-    for name, value, label, odds in strongest_evidence(model, _cells(statistics)):
-        supported = range_of(statistics, (name, value), label) or (0.0, math.inf)
-        made.append(Evidence(f"{name} = {value}", label, math.exp(odds), supported))
-    return sorted(made, key=lambda one: (-max(one.least, 1.0), -one.odds))
+    evidence = []
+    for feature_name, cell_label, class_label, log_odds in find_strongest_evidence(
+        model, _count_cells(statistics)
+    ):
+        supported_range = estimate_odds_range(
+            statistics, (feature_name, cell_label), class_label
+        ) or (0.0, math.inf)
+        evidence.append(
+            SupportedOdds(
+                f"{feature_name} = {cell_label}", class_label, math.exp(log_odds), supported_range
+            )
+        )
+    return sorted(evidence, key=lambda entry: (-max(entry.least_supported, 1.0), -entry.odds))
 
 
-def _cells(statistics: Statistics) -> int:
+def _count_cells(statistics: Statistics) -> int:
     """Count the cells that could be evidence for a class."""
-    sizes = (table.cells.size for table in statistics.tables.values())
-    return len(statistics.schema.classes) * sum(sizes)
+    table_sizes = (table.cells.size for table in statistics.tables.values())
+    return len(statistics.schema.classes) * sum(table_sizes)
 
 
-def range_of(
-    statistics: Statistics, answer: tuple[str, str], label: str, against: str | None = None
+def estimate_odds_range(
+    statistics: Statistics,
+    answer: tuple[str, str],
+    class_label: str,
+    other_label: str | None = None,
 ) -> tuple[float, float] | None:
     """Estimate the range of the ratio of an answer's probabilities in two classes.
 
@@ -124,34 +143,50 @@ def range_of(
     statistics : Statistics
     answer : pair of str
         A feature and one of its cells.
-    label : str
+    class_label : str
         A class.
-    against : str, optional
+    other_label : str, optional
         The other class; all others together if not given.
 
     Returns
     -------
     pair of float, or None where the answer is not counted by cells
     """
-    name, value = answer
-    table = statistics.tables.get(name)
-    if table is None or value not in table.cells.labels:
+    feature_name, cell_label = answer
+    table = statistics.tables.get(feature_name)
+    if table is None or cell_label not in table.cells.labels:
         return None
-    classes = [text_of(one) for one in statistics.schema.classes]
-    one = np.array([label == own for own in classes])
-    other = ~one if against is None else np.array([against == own for own in classes])
-    wide = NormalDist().inv_cdf(1 - 0.025 / (4 * _cells(statistics) * max(len(classes) - 1, 1)))
+    class_labels = [format_value(schema_class) for schema_class in statistics.schema.classes]
+    in_class = np.array([class_label == schema_label for schema_label in class_labels])
+    in_others = (
+        ~in_class
+        if other_label is None
+        else np.array([other_label == schema_label for schema_label in class_labels])
+    )
+    normal_quantile = NormalDist().inv_cdf(
+        1 - 0.025 / (4 * _count_cells(statistics) * max(len(class_labels) - 1, 1))
+    )
 
-    def ends(counts: Any, variances: Any, pick: Any) -> tuple[float, float]:
-        middle, error = float(counts[pick].sum()), wide * math.sqrt(variances[pick].sum())
-        return max(middle - error, 0.0), max(middle + error, 0.0)
+    def compute_bounds(counts: Any, variances: Any, class_mask: Any) -> tuple[float, float]:
+        count_sum = float(counts[class_mask].sum())
+        margin = normal_quantile * math.sqrt(variances[class_mask].sum())
+        return max(count_sum - margin, 0.0), max(count_sum + margin, 0.0)
 
-    v = list(table.cells.labels).index(value)
-    top, rest = (ends(table.counts[:, v], table.variances[:, v], pick) for pick in (one, other))
-    every, others = (ends(statistics.totals, statistics.variances, pick) for pick in (one, other))
-    low = _over(top[0] * others[0], rest[1] * every[1])
-    return low, max(low, _over(top[1] * others[1], rest[0] * every[0], math.inf))
+    cell_index = list(table.cells.labels).index(cell_label)
+    class_counts, other_counts = (
+        compute_bounds(table.counts[:, cell_index], table.variances[:, cell_index], class_mask)
+        for class_mask in (in_class, in_others)
+    )
+    class_totals, other_totals = (
+        compute_bounds(statistics.totals, statistics.variances, class_mask)
+        for class_mask in (in_class, in_others)
+    )
+    low_ratio = _divide(class_counts[0] * other_totals[0], other_counts[1] * class_totals[1])
+    high_ratio = _divide(
+        class_counts[1] * other_totals[1], other_counts[0] * class_totals[0], math.inf
+    )
+    return low_ratio, max(low_ratio, high_ratio)
 
 
-def _over(top: float, bottom: float, otherwise: float = 0.0) -> float:
-    return top / bottom if bottom > 0 else otherwise
+def _divide(numerator: float, denominator: float, default: float = 0.0) -> float:
+    return numerator / denominator if denominator > 0 else default

@@ -16,31 +16,36 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.collection.batches import Answers, identities
-from discreet.collection.files import BATCH, COLUMNS, SIMULATED, check_columns
+from discreet.collection.batches import AnswerBatch, make_comparable_ids
+from discreet.collection.files import (
+    BATCH_COLUMN,
+    REPORT_COLUMNS,
+    SIMULATED_KEY,
+    check_report_columns,
+)
 from discreet.collection.protocol import Collection
 from discreet.collection.report import ALREADY_SHUFFLED
-from discreet.collection.tally import refusals
+from discreet.collection.tally import find_answer_faults
 from discreet.errors import FormatError
 
 __all__ = [
-    "Row",
-    "longest_value",
-    "matrices_of",
-    "packed",
-    "packed_rows",
-    "rows_in",
-    "unpacked",
+    "ReportRow",
+    "compute_longest_value",
+    "iter_matrices",
+    "pack_integers",
+    "pack_matrix",
+    "read_batch_rows",
+    "unpack_matrix",
 ]
 
-SIZES = (1, 2, 4, 8)
-PIECE = 10_000
+INTEGER_SIZES = (1, 2, 4, 8)
+BATCH_PIECE_ROWS = 10_000
 """Rows of a batch in one transaction, so that others do not wait long."""
-MOST_ROWS = 1_000_000
+MAX_BATCH_ROWS = 1_000_000
 """Reports of one Parquet batch."""
 
 
-class Row(NamedTuple):
+class ReportRow(NamedTuple):
     """One report as it is stored."""
 
     id: bytes
@@ -48,7 +53,7 @@ class Row(NamedTuple):
     value: bytes
 
 
-def packed(value: Sequence[int]) -> bytes:
+def pack_integers(value: Sequence[int]) -> bytes:
     r"""Pack the integers of one report as bytes.
 
     Parameters
@@ -57,76 +62,96 @@ def packed(value: Sequence[int]) -> bytes:
 
     Examples
     --------
-    >>> packed([1, -1]), packed([300])
+    >>> pack_integers([1, -1]), pack_integers([300])
     (b'\x01\xff', b',\x01')
     """
-    most = max((~one if one < 0 else one for one in value), default=0)
-    letter = "b" if most < 1 << 7 else "h" if most < 1 << 15 else "i" if most < 1 << 31 else "q"
-    return struct.pack(f"<{len(value)}{letter}", *value)
+    magnitude = max((~integer if integer < 0 else integer for integer in value), default=0)
+    struct_letter = next(
+        (letter for letter, bits in (("b", 7), ("h", 15), ("i", 31)) if magnitude < 1 << bits), "q"
+    )
+    return struct.pack(f"<{len(value)}{struct_letter}", *value)
 
 
-def longest_value(collection: Collection) -> int:
-    """How many bytes :func:`packed` makes of a report at most: sealed rows are all that long."""
+def compute_longest_value(collection: Collection) -> int:
+    """Compute the longest packed report of a collection in bytes; all sealed rows are that long."""
 
-    def size_of(furthest: int) -> int:
-        return next(size for size in SIZES if size == SIZES[-1] or furthest < 1 << (8 * size - 1))
+    def choose_size(magnitude: int) -> int:
+        return next(
+            size
+            for size in INTEGER_SIZES
+            if size == INTEGER_SIZES[-1] or magnitude < 1 << (8 * size - 1)
+        )
 
-    return max(channel.width * size_of(channel.furthest) for channel in collection.questions)
+    return max(
+        channel.width * choose_size(channel.max_magnitude) for channel in collection.questions
+    )
 
 
-def packed_rows(matrix: Integers) -> list[bytes]:
+def pack_matrix(matrix: Integers) -> list[bytes]:
     """Pack the integers of many reports of one width, one row per report."""
-    most = np.where(matrix < 0, ~matrix, matrix).max(axis=1, initial=0)
-    found = np.empty(len(matrix), object)
-    left = np.ones(len(matrix), bool)
-    for size in SIZES:
-        chosen = left & (most < 1 << (8 * size - 1))
-        if chosen.any():
-            raw = np.ascontiguousarray(matrix[chosen].astype(f"<i{size}"))
-            found[chosen] = raw.view(f"V{size * matrix.shape[1]}").ravel().tolist()
-        left &= ~chosen
-    return found.tolist()
+    magnitudes = np.where(matrix < 0, ~matrix, matrix).max(axis=1, initial=0)
+    packed_values = np.empty(len(matrix), object)
+    is_unpacked = np.ones(len(matrix), bool)
+    for size in INTEGER_SIZES:
+        fits_size = is_unpacked & (magnitudes < 1 << (8 * size - 1))
+        if fits_size.any():
+            raw_bytes = np.ascontiguousarray(matrix[fits_size].astype(f"<i{size}"))
+            packed_values[fits_size] = raw_bytes.view(f"V{size * matrix.shape[1]}").ravel().tolist()
+        is_unpacked &= ~fits_size
+    return packed_values.tolist()
 
 
-def unpacked(values: Sequence[bytes], width: int) -> Integers:
-    """What :func:`packed` made into bytes, one row per report."""
-    made = np.empty((len(values), width), np.int64)
-    lengths = np.array([len(one) for one in values])
-    for length in np.unique(lengths):
-        size, rest = divmod(int(length), width)
-        if rest or size not in SIZES:
+def unpack_matrix(values: Sequence[bytes], width: int) -> Integers:
+    """Unpack what :func:`pack_integers` made into bytes, one row per report."""
+    matrix = np.empty((len(values), width), np.int64)
+    value_lengths = np.array([len(value) for value in values])
+    for length in np.unique(value_lengths):
+        integer_size, remainder = divmod(int(length), width)
+        if remainder or integer_size not in INTEGER_SIZES:
             raise FormatError("a stored report does not have the width of its question")
-        rows = np.flatnonzero(lengths == length)
-        whole = np.frombuffer(b"".join(values[row] for row in rows.tolist()), f"<i{size}")
-        made[rows] = whole.reshape(-1, width)
-    return made
+        row_indices = np.flatnonzero(value_lengths == length)
+        integers = np.frombuffer(
+            b"".join(values[row_index] for row_index in row_indices.tolist()), f"<i{integer_size}"
+        )
+        matrix[row_indices] = integers.reshape(-1, width)
+    return matrix
 
 
-def matrices_of(
+def iter_matrices(
     collection: Collection, rows: Sequence[Any]
 ) -> Iterator[tuple[int, Integers, Integers]]:
     """Yield (question, indices of its rows, their integers) of stored rows."""
-    asked = np.array([row[1] for row in rows], np.int64)
-    for question in np.unique(asked).tolist():
-        places = np.flatnonzero(asked == question)
+    row_questions = np.array([row[1] for row in rows], np.int64)
+    for question in np.unique(row_questions).tolist():
+        row_indices = np.flatnonzero(row_questions == question)
         width = collection.questions[question].width
-        yield question, places, unpacked([rows[place][2] for place in places.tolist()], width)
+        yield (
+            question,
+            row_indices,
+            unpack_matrix([rows[row_index][2] for row_index in row_indices.tolist()], width),
+        )
 
 
-def faults(collection: Collection, reports: Sequence[Any]) -> list[str]:
+def find_faults(collection: Collection, reports: Sequence[Any]) -> list[str]:
     """Find why each report is refused, in the words of the tally; empty if it is valid."""
-    found = refusals(collection, [one.question for one in reports], [one.value for one in reports])
-    for place, report in enumerate(reports):
+    report_faults = find_answer_faults(
+        collection,
+        [sent_report.question for sent_report in reports],
+        [sent_report.value for sent_report in reports],
+    )
+    for report_index, report in enumerate(reports):
         if report.collection != collection.digest:
-            found[place] = f"foreign {collection.kind}"
+            report_faults[report_index] = f"foreign {collection.kind}"
         elif report.batch is not None:
-            found[place] = ALREADY_SHUFFLED
-        elif report.simulated and not found[place]:
-            found[place] = "simulated"
-    return found
+            report_faults[report_index] = ALREADY_SHUFFLED
+        elif report.simulated and not report_faults[report_index]:
+            report_faults[report_index] = "simulated"
+    return report_faults
 
 
-def rows_in(collection: Collection, content: bytes) -> Iterator[tuple[list[Row], Counter[str]]]:
+def read_batch_rows(
+    collection: Collection, content: bytes
+) -> Iterator[tuple[list[ReportRow], Counter[str]]]:
     """Read the rows of a Parquet batch piece by piece, with the number refused per fault.
 
     Parameters
@@ -138,22 +163,34 @@ def rows_in(collection: Collection, content: bytes) -> Iterator[tuple[list[Row],
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    widest = max(channel.width for channel in collection.questions)
+    max_width = max(channel.width for channel in collection.questions)
     try:
-        file = pq.ParquetFile(io.BytesIO(content))
-        check_columns(_kinds(file.schema_arrow), "this batch")
-        if SIMULATED in (file.metadata.metadata or {}):
+        parquet_file = pq.ParquetFile(io.BytesIO(content))
+        check_report_columns(_convert_schema(parquet_file.schema_arrow), "this batch")
+        if SIMULATED_KEY in (parquet_file.metadata.metadata or {}):
             raise FormatError("these reports come from a seeded source; they are not private")
-        rows = file.metadata.num_rows
-        groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
-        marked = [BATCH] if BATCH in file.schema_arrow.names else []
-        most = max(
-            (one.column(c).num_values for one in groups for c in range(one.num_columns)), default=0
+        row_count = parquet_file.metadata.num_rows
+        row_groups = [
+            parquet_file.metadata.row_group(group_index)
+            for group_index in range(parquet_file.metadata.num_row_groups)
+        ]
+        batch_columns = [BATCH_COLUMN] if BATCH_COLUMN in parquet_file.schema_arrow.names else []
+        max_values = max(
+            (
+                group.column(column_index).num_values
+                for group in row_groups
+                for column_index in range(group.num_columns)
+            ),
+            default=0,
         )
-        if rows > MOST_ROWS or most > (widest + 1) * max(rows, 1):
-            raise FormatError(f"a batch has at most {MOST_ROWS:,} reports of {widest} integers")
-        for batch in file.iter_batches(PIECE, columns=[*COLUMNS, *marked]):
-            yield _rows(collection, batch)
+        if row_count > MAX_BATCH_ROWS or max_values > (max_width + 1) * max(row_count, 1):
+            raise FormatError(
+                f"a batch has at most {MAX_BATCH_ROWS:,} reports of {max_width} integers"
+            )
+        for batch in parquet_file.iter_batches(
+            BATCH_PIECE_ROWS, columns=[*REPORT_COLUMNS, *batch_columns]
+        ):
+            yield _convert_batch(collection, batch)
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, FormatError):
             raise
@@ -161,66 +198,71 @@ def rows_in(collection: Collection, content: bytes) -> Iterator[tuple[list[Row],
         raise FormatError(f"this is not a Parquet file of reports: {reason}") from None
 
 
-def _kinds(shape: Any) -> Any:
+def _convert_schema(arrow_schema: Any) -> Any:
     """Convert an Arrow schema to ibis, which has no binary type of fixed size."""
     import ibis
     import pyarrow as pa
 
-    fixed = [
-        one.with_type(pa.binary()) if pa.types.is_fixed_size_binary(one.type) else one
-        for one in shape
+    arrow_fields = [
+        field.with_type(pa.binary()) if pa.types.is_fixed_size_binary(field.type) else field
+        for field in arrow_schema
     ]
     try:
-        return ibis.schema(pa.schema(fixed))
+        return ibis.schema(pa.schema(arrow_fields))
     except (KeyError, NotImplementedError):  # what ibis raises for Arrow types it has no name for
         raise FormatError("this batch has columns of a type that reports do not have") from None
 
 
-def _rows(collection: Collection, batch: Any) -> tuple[list[Row], Counter[str]]:
+def _convert_batch(collection: Collection, batch: Any) -> tuple[list[ReportRow], Counter[str]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind, channels = collection.kind, collection.questions
     refused: Counter[str] = Counter()
 
-    def keep(batch: Any, right: Any, fault: str) -> Any:
-        lost = batch.num_rows - (pc.sum(right).as_py() or 0)
-        if not lost:
+    def filter_rows(batch: Any, is_valid: Any, fault: str) -> Any:
+        refused_count = batch.num_rows - (pc.sum(is_valid).as_py() or 0)
+        if not refused_count:
             return batch
-        refused[fault] += lost
-        return batch.filter(right)
+        refused[fault] += refused_count
+        return batch.filter(is_valid)
 
     table = pa.Table.from_batches([batch])
-    present = pc.equal(pc.binary_length(table["id"].cast(pa.binary())), 16)
-    for name in ("collection", "question", "value"):
-        present = pc.and_(present, pc.is_valid(table[name]))
-    batch = keep(batch, pc.fill_null(present, False).combine_chunks(), "misshapen")
-    digest = pc.equal(batch["collection"].cast(pa.string()), collection.digest)
-    batch = keep(batch, digest, f"foreign {kind}")
-    if BATCH in batch.schema.names:
-        batch = keep(batch, pc.is_null(batch[BATCH]), ALREADY_SHUFFLED)
-    known = pc.and_(
+    is_present = pc.equal(pc.binary_length(table["id"].cast(pa.binary())), 16)
+    for column_name in ("collection", "question", "value"):
+        is_present = pc.and_(is_present, pc.is_valid(table[column_name]))
+    batch = filter_rows(batch, pc.fill_null(is_present, False).combine_chunks(), "misshapen")
+    digest_matches = pc.equal(batch["collection"].cast(pa.string()), collection.digest)
+    batch = filter_rows(batch, digest_matches, f"foreign {kind}")
+    if BATCH_COLUMN in batch.schema.names:
+        batch = filter_rows(batch, pc.is_null(batch[BATCH_COLUMN]), ALREADY_SHUFFLED)
+    is_known_question = pc.and_(
         pc.greater_equal(batch["question"], 0), pc.less(batch["question"], len(channels))
     )
-    batch = keep(batch, known, "unknown question")
+    batch = filter_rows(batch, is_known_question, "unknown question")
     widths = np.array([channel.width for channel in channels])
-    lengths = pc.list_value_length(batch["value"]).to_numpy(zero_copy_only=False)
-    fits = lengths == widths[batch["question"].to_numpy(zero_copy_only=False)]
-    batch = keep(batch, pa.array(fits), "out of domain")
+    value_lengths = pc.list_value_length(batch["value"]).to_numpy(zero_copy_only=False)
+    fits_width = value_lengths == widths[batch["question"].to_numpy(zero_copy_only=False)]
+    batch = filter_rows(batch, pa.array(fits_width), "out of domain")
     # a filtered or sliced list keeps the numbers of what is gone
-    whole = pa.Table.from_batches([batch]).combine_chunks().take(pa.array(range(batch.num_rows)))
-    if not whole.num_rows:
+    compact_table = (
+        pa.Table.from_batches([batch]).combine_chunks().take(pa.array(range(batch.num_rows)))
+    )
+    if not compact_table.num_rows:
         return [], refused
-    batch = whole.combine_chunks().to_batches()[0]
-    answers = Answers(channels, batch)
-    for flags, fault in ((answers.torn, "misshapen"), (answers.wrong, "out of domain")):
-        if flags.any():
-            refused[fault] += int(flags.sum())
-    ids = identities(batch["id"]).tolist()
-    made: list[Row] = []
-    for question, places, matrix in answers.parts(answers.valid):
-        values = packed_rows(matrix)
-        chosen = [ids[place] for place in places.tolist()]
-        made += map(Row._make, zip(chosen, repeat(question), values, strict=False))
-    made.sort()
-    return made, refused
+    batch = compact_table.combine_chunks().to_batches()[0]
+    answers = AnswerBatch(channels, batch)
+    for fault_flags, fault in (
+        (answers.has_null, "misshapen"),
+        (answers.out_of_domain, "out of domain"),
+    ):
+        if fault_flags.any():
+            refused[fault] += int(fault_flags.sum())
+    report_ids = make_comparable_ids(batch["id"]).tolist()
+    rows: list[ReportRow] = []
+    for question, row_indices, matrix in answers.split_by_question(answers.is_valid):
+        values = pack_matrix(matrix)
+        row_ids = [report_ids[row_index] for row_index in row_indices.tolist()]
+        rows += map(ReportRow._make, zip(row_ids, repeat(question), values, strict=False))
+    rows.sort()
+    return rows, refused

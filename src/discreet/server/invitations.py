@@ -18,88 +18,92 @@ from typing import TYPE_CHECKING, Literal
 import sqlalchemy as sql
 
 from discreet.server import database as db
-from discreet.server.database import among
-from discreet.server.sealed_arrivals import live_keys, spent_in_arrivals
+from discreet.server.database import find_rows
+from discreet.server.sealed_arrivals import find_spent_codes, load_live_keys
 
 if TYPE_CHECKING:
     from discreet.server.surveys import Survey
 
-__all__ = ["code_hash", "invite", "letters", "link_of", "qr_code", "state_of"]
+__all__ = ["check_code", "create_codes", "draw_qr_code", "hash_code", "make_link", "render_letters"]
 
-HEADER = "Invitation"
-MOST = 100_000
+INVITATION_HEADER = "Invitation"
+MAX_CODES = 100_000
 """Codes that are made at a time."""
-LETTERS = 26
+CODE_LENGTH = 26
 
 
-def code_hash(number: int, code: str) -> bytes | None:
+def hash_code(survey_number: int, code: str) -> bytes | None:
     """Hash an invitation code of a survey; None if it is not a valid code."""
-    plain = code.replace("-", "").replace(" ", "").upper()
-    if len(plain) != LETTERS:
+    plain_code = code.replace("-", "").replace(" ", "").upper()
+    if len(plain_code) != CODE_LENGTH:
         return None
     try:
-        raw = base64.b32decode(plain + "======")
+        code_bytes = base64.b32decode(plain_code + "======")
     except (binascii.Error, ValueError):
         return None
-    return hashlib.sha256(b"discreet/invitation|%d|" % number + raw).digest()
+    return hashlib.sha256(b"discreet/invitation|%d|" % survey_number + code_bytes).digest()
 
 
-def invite(connection: sql.Connection, number: int, count: int) -> list[str]:
+def create_codes(connection: sql.Connection, survey_number: int, count: int) -> list[str]:
     """Create invitation codes; only their hashes are stored."""
     codes = [
         base64.b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower() for _ in range(count)
     ]
-    hashes = sorted(filter(None, (code_hash(number, code) for code in codes)))
-    rows = [{"survey": number, "hash": one, "spent": 0} for one in hashes]
-    connection.execute(sql.insert(db.invitation), rows)
+    hashed_codes = sorted(filter(None, (hash_code(survey_number, code) for code in codes)))
+    invitation_rows = [
+        {"survey": survey_number, "hash": hashed_code, "spent": 0} for hashed_code in hashed_codes
+    ]
+    connection.execute(sql.insert(db.invitation), invitation_rows)
     return codes
 
 
-def state_of(
-    connection: sql.Connection, number: int, code: str
+def check_code(
+    connection: sql.Connection, survey_number: int, code: str
 ) -> Literal["unused", "spent", "unknown"]:
     """Check whether a code can be used; asked before a report is drawn."""
-    hashed = code_hash(number, code)
-    if hashed is None:
+    hashed_code = hash_code(survey_number, code)
+    if hashed_code is None:
         return "unknown"
-    found = among(connection, db.invitation, number, [hashed])
-    if not found:
+    invitation_rows = find_rows(connection, db.invitation, survey_number, [hashed_code])
+    if not invitation_rows:
         return "unknown"
-    keys = live_keys(connection, number, lost_allowed=True)
-    waits = spent_in_arrivals(connection, number, keys, [hashed])
-    return "spent" if found[0][1] or waits else "unused"
+    keys = load_live_keys(connection, survey_number, lost_allowed=True)
+    waiting_codes = find_spent_codes(connection, survey_number, keys, [hashed_code])
+    return "spent" if invitation_rows[0][1] or waiting_codes else "unused"
 
 
-def link_of(base: str, slug: str, announced: str, code: str = "") -> str:
+def make_link(base_url: str, slug: str, announcement_digest: str, code: str = "") -> str:
     """Make the link for respondents; the part after # stays in the browser.
 
     It names the digest of the announcement: the page refuses any other one, and any other
     document. With the code of an invitation it is for one person.
     """
-    invited = f"c={code}&" if code else ""
-    return f"{base}/s/{slug}#{invited}d={announced.removeprefix('sha256:')}"
+    code_part = f"c={code}&" if code else ""
+    return f"{base_url}/s/{slug}#{code_part}d={announcement_digest.removeprefix('sha256:')}"
 
 
-def qr_code(link: str) -> str:
+def draw_qr_code(link: str) -> str:
     """Draw a link as a QR code in SVG, without styles that the content policy forbids."""
     import io
 
     import segno
 
-    out = io.BytesIO()
+    svg_file = io.BytesIO()
     segno.make(link, error="m", micro=False).save(
-        out, kind="svg", xmldecl=False, omitsize=True, dark="#000", light="#fff"
+        svg_file, kind="svg", xmldecl=False, omitsize=True, dark="#000", light="#fff"
     )
-    return out.getvalue().decode()
+    return svg_file.getvalue().decode()
 
 
-def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: str = "") -> str:
+def render_letters(
+    survey: Survey, base_url: str, codes: Sequence[str], digest: str, tag: str = ""
+) -> str:
     """Render a page of letters to print, one per code, with its link as a QR code.
 
     Parameters
     ----------
     survey : Survey
-    base : str
+    base_url : str
         Address of the server.
     codes : sequence of str
     digest : str
@@ -109,27 +113,34 @@ def letters(survey: Survey, base: str, codes: Sequence[str], digest: str, tag: s
     """
     from markupsafe import Markup
 
-    from discreet.server.bundle import Bundle, templates
-    from discreet.server.pages import Spoken, promised
+    from discreet.server.bundle import Bundle, load_templates
+    from discreet.server.pages import Translator, describe_guarantee
 
-    told = survey.announcement
-    known = Bundle().words
-    language = next((one for one in (tag, told.language, told.language[:2]) if one in known), "en")
-    made = []
+    announcement = survey.announcement
+    catalogues = Bundle().words
+    language = next(
+        (
+            language_tag
+            for language_tag in (tag, announcement.language, announcement.language[:2])
+            if language_tag in catalogues
+        ),
+        "en",
+    )
+    code_letters = []
     for code in codes:
-        link = link_of(base, survey.slug, told.digest, code)
-        made.append((code, link, Markup(qr_code(link))))
+        link = make_link(base_url, survey.slug, announcement.digest, code)
+        code_letters.append((code, link, Markup(draw_qr_code(link))))
     return (
-        templates()
+        load_templates()
         .get_template("letters.html")
         .render(
-            say=Spoken(language, known[language]),
+            say=Translator(language, catalogues[language]),
             title=survey.title(language),
-            told=told,
+            told=announcement,
             hand=getattr(survey.collection, "device", "") == "hand",
-            **promised(told.guarantee(survey.collection)),
-            address=f"{base}/s/{survey.slug}",
-            letters=made,
+            **describe_guarantee(announcement.make_guarantee(survey.collection)),
+            address=f"{base_url}/s/{survey.slug}",
+            letters=code_letters,
             digest=digest,
         )
     )

@@ -13,13 +13,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-__all__ = ["Limits"]
+__all__ = ["RateLimiter"]
 
-MOST = 100_000
+MAX_ADDRESSES = 100_000
 """Addresses that are remembered; the one seen least recently is forgotten first."""
 
 
-class Limits:
+class RateLimiter:
     """Token buckets of requests by address.
 
     Parameters
@@ -33,8 +33,8 @@ class Limits:
 
     Examples
     --------
-    >>> limits = Limits(rate=1.0, burst=2.0, clock=lambda: 0.0)
-    >>> [limits.allow("192.0.2.1") for _ in range(3)], limits.allow("192.0.2.2")
+    >>> limits = RateLimiter(rate=1.0, burst=2.0, clock=lambda: 0.0)
+    >>> [limits.allow_request("192.0.2.1") for _ in range(3)], limits.allow_request("192.0.2.2")
     ([True, True, False], True)
     """
 
@@ -45,21 +45,21 @@ class Limits:
         self._key = secrets.token_bytes(32)
         self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
 
-    def allow(self, address: str | None) -> bool:
+    def allow_request(self, address: str | None) -> bool:
         """Whether one more request may come from an address."""
         if not self.rate:
             return True
-        key, now = self._hash(address or ""), self.clock()
-        left, since = self._buckets.get(key, (self.burst, now))
-        left = min(self.burst, left + (now - since) * self.rate)
-        allowed = left >= 1
-        self._buckets[key] = (left - allowed, now)
-        self._buckets.move_to_end(key)
-        if len(self._buckets) > MOST:
+        bucket_key, current_time = self._hash_address(address or ""), self.clock()
+        tokens_left, last_time = self._buckets.get(bucket_key, (self.burst, current_time))
+        tokens_left = min(self.burst, tokens_left + (current_time - last_time) * self.rate)
+        is_allowed = tokens_left >= 1
+        self._buckets[bucket_key] = (tokens_left - is_allowed, current_time)
+        self._buckets.move_to_end(bucket_key)
+        if len(self._buckets) > MAX_ADDRESSES:
             self._buckets.popitem(last=False)
-        return allowed
+        return is_allowed
 
-    def _hash(self, address: str) -> bytes:
+    def _hash_address(self, address: str) -> bytes:
         try:
             parsed = ipaddress.ip_address(address)
             prefix = parsed.packed[:8] if parsed.version == 6 else parsed.packed

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.estimation.uncertainty import steadiness
+from discreet.estimation.uncertainty import estimate_agreement
 from discreet.model.explanation import Explanation
 from discreet.server.analysis import Analysis
-from discreet.server.evidence import Evidence, range_of
+from discreet.server.evidence import SupportedOdds, estimate_odds_range
 from discreet.statistics import Statistics
 
-__all__ = ["Prediction", "prediction_of"]
+__all__ = ["Prediction", "make_prediction"]
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,21 @@ class Prediction:
 
     Parameters
     ----------
-    said : Explanation
-    steady : float
+    explanation : Explanation
+    agreement : float
         Probability that a model of the true answers of the same people predicts the same class.
-    reasons : tuple of Evidence
+    reasons : tuple of SupportedOdds
         Every answer, then what was so before, and all of it together.
     """
 
-    said: Explanation
-    steady: float
-    reasons: tuple[Evidence, ...]
+    explanation: Explanation
+    agreement: float
+    reasons: tuple[SupportedOdds, ...]
 
     @property
-    def sure(self) -> bool:
+    def has_support(self) -> bool:
         """Whether the range that the reports support is known for some reason."""
-        return any(one.range for one in self.reasons)
+        return any(reason.range for reason in self.reasons)
 
     @property
     def share(self) -> str:
@@ -46,40 +46,58 @@ class Prediction:
 
         At most "more than 99": a model of randomized answers is never certain.
         """
-        chance = 100 * self.said.probability
-        return "more than 99" if chance > 99 else f"{chance:.0f}"
+        class_percent = 100 * self.explanation.probability
+        return "more than 99" if class_percent > 99 else f"{class_percent:.0f}"
 
 
-def prediction_of(analysis: Analysis, row: Mapping[str, Any], against: str = "") -> Prediction:
+def make_prediction(
+    analysis: Analysis, answers: Mapping[str, Any], against: str = ""
+) -> Prediction:
     """Predict the class of one person's answers.
 
     Parameters
     ----------
     analysis : Analysis
-    row : mapping of name to value
+    answers : mapping of name to value
     against : str
         The class to compare with; the runner-up if it is not another class of the schema.
     """
     model, statistics = analysis.model, analysis.statistics
-    said = model.explain(row)
-    rival = next((one for one in model.schema.classes if str(one) == against), None)
-    if rival is not None and rival != said.predicted:
-        said = model.explain(row, rival)
-    columns = {name: np.array([row.get(name)], dtype=object) for name in model.inputs.names}
-    steady = float(steadiness(statistics, columns)[0])
-    return Prediction(said, steady, tuple(_reasons(said, statistics)))
+    explanation = model.explain(answers)
+    rival_class = next(
+        (schema_class for schema_class in model.schema.classes if str(schema_class) == against),
+        None,
+    )
+    if rival_class is not None and rival_class != explanation.predicted:
+        explanation = model.explain(answers, rival_class)
+    answer_columns = {
+        feature_name: np.array([answers.get(feature_name)], dtype=object)
+        for feature_name in model.inputs.names
+    }
+    agreement = float(estimate_agreement(statistics, answer_columns)[0])
+    return Prediction(explanation, agreement, tuple(_list_reasons(explanation, statistics)))
 
 
-def _reasons(said: Explanation, statistics: Statistics) -> list[Evidence]:
-    def weighed(what: str, log_odds: float, answer: tuple[str, str] | None = None) -> Evidence:
-        two = [str(said.predicted), str(said.against)]
-        label, other = two if log_odds >= 0 else two[::-1]
-        supported = answer and range_of(statistics, answer, label, other)
-        return Evidence(what, label, math.exp(min(abs(log_odds), 700)), supported)
+def _list_reasons(explanation: Explanation, statistics: Statistics) -> list[SupportedOdds]:
+    def make_reason(
+        statement: str, log_odds: float, answer: tuple[str, str] | None = None
+    ) -> SupportedOdds:
+        class_labels = [str(explanation.predicted), str(explanation.against)]
+        favoured_class, other_class = class_labels if log_odds >= 0 else class_labels[::-1]
+        supported_range = answer and estimate_odds_range(
+            statistics, answer, favoured_class, other_class
+        )
+        return SupportedOdds(
+            statement, favoured_class, math.exp(min(abs(log_odds), 700)), supported_range
+        )
 
-    found = []
-    for one in said.evidence:
-        answer = (one.feature, one.value)
-        found.append(weighed(f"{one.feature} = {one.value}", one.log_odds, answer))
-    found.append(weighed("before any answer", said.prior))
-    return [*found, weighed("all together", said.log_odds)]
+    reasons = []
+    for contribution in explanation.evidence:
+        answer = (contribution.feature, contribution.value)
+        reasons.append(
+            make_reason(
+                f"{contribution.feature} = {contribution.value}", contribution.log_odds, answer
+            )
+        )
+    reasons.append(make_reason("before any answer", explanation.prior))
+    return [*reasons, make_reason("all together", explanation.log_odds)]

@@ -25,22 +25,22 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from discreet.errors import DiscreetError
-from discreet.server.keys import KeysError
+from discreet.server.keys import KeyFolderError
 
 __all__ = [
     "NOTICES",
-    "TYPES",
+    "PROBLEM_TYPES",
     "Problem",
     "ProblemBody",
-    "handlers",
-    "problem_response",
-    "responses",
+    "add_problem_handlers",
+    "describe_responses",
+    "make_problem_response",
 ]
 
-URN = "urn:discreet:problem:"
-MEDIA = "application/problem+json"
+URN_PREFIX = "urn:discreet:problem:"
+PROBLEM_MEDIA_TYPE = "application/problem+json"
 
-TYPES: dict[str, tuple[int, str]] = {
+PROBLEM_TYPES: dict[str, tuple[int, str]] = {
     "unauthorized": (401, "A token is needed"),
     "forbidden": (403, "This token does not allow it"),
     "cross-site": (403, "The request came from another site"),
@@ -69,14 +69,14 @@ TYPES: dict[str, tuple[int, str]] = {
 }
 """Name of the type -> HTTP status and title; docs/how-to/serve-a-survey.md explains each."""
 
-MOST_NOTICES = 100
+MAX_DAILY_NOTICES = 100
 """Largest number of different lines for the operator per day."""
-AGAIN = {"too-many": 5, "busy": 2, "unavailable": 5}
+RETRY_AFTER_SECONDS = {"too-many": 5, "busy": 2, "unavailable": 5}
 """Seconds after which to try again."""
 
 
 class Problem(DiscreetError):  # noqa: N818 - the term of RFC 9457
-    """A refusal of one of the :data:`TYPES`.
+    """A refusal of one of the :data:`PROBLEM_TYPES`.
 
     Parameters
     ----------
@@ -84,23 +84,23 @@ class Problem(DiscreetError):  # noqa: N818 - the term of RFC 9457
         Name of the type.
     detail : str
         One sentence for people.
-    **more
+    **extra_members
         Further members of the body.
     """
 
-    def __init__(self, kind: str, detail: str = "", **more: Any) -> None:
-        self.kind, self.status, self.title = kind, *TYPES[kind]
-        self.detail, self.more = detail or self.title, more
+    def __init__(self, kind: str, detail: str = "", **extra_members: Any) -> None:
+        self.kind, self.status, self.title = kind, *PROBLEM_TYPES[kind]
+        self.detail, self.extra_members = detail or self.title, extra_members
         super().__init__(self.detail)
 
-    def body(self) -> dict[str, Any]:
+    def to_body(self) -> dict[str, Any]:
         """The members of the JSON object."""
         return {
-            "type": URN + self.kind,
+            "type": URN_PREFIX + self.kind,
             "title": self.title,
             "status": self.status,
             "detail": self.detail,
-            **self.more,
+            **self.extra_members,
         }
 
 
@@ -114,81 +114,85 @@ class ProblemBody(BaseModel):
     fault: str | None = Field(None, description="Why a report is refused")
 
 
-def problem_response(problem: Problem) -> Response:
+def make_problem_response(problem: Problem) -> Response:
     """Make the response of a problem."""
     headers = {}
-    if problem.kind in AGAIN:
-        headers["Retry-After"] = str(AGAIN[problem.kind])
+    if problem.kind in RETRY_AFTER_SECONDS:
+        headers["Retry-After"] = str(RETRY_AFTER_SECONDS[problem.kind])
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    text = json.dumps(problem.body(), ensure_ascii=False)
-    return Response(text, problem.status, headers, MEDIA)
+    body_text = json.dumps(problem.to_body(), ensure_ascii=False)
+    return Response(body_text, problem.status, headers, PROBLEM_MEDIA_TYPE)
 
 
-def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
+def describe_responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
     """Describe the refusals of a route for OpenAPI."""
-    titles: dict[int | str, list[str]] = {}
+    titles_by_status: dict[int | str, list[str]] = {}
     for kind in kinds:
-        titles.setdefault(TYPES[kind][0], []).append(f"`{kind}`: {TYPES[kind][1]}")
-    content = {MEDIA: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}}
+        titles_by_status.setdefault(PROBLEM_TYPES[kind][0], []).append(
+            f"`{kind}`: {PROBLEM_TYPES[kind][1]}"
+        )
+    content = {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}}
     return {
-        status: {"description": "; ".join(some), "content": content}
-        for status, some in sorted(titles.items(), key=str)
+        status: {"description": "; ".join(status_titles), "content": content}
+        for status, status_titles in sorted(titles_by_status.items(), key=str)
     }
 
 
-def handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
+def add_problem_handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
     """Register handlers that answer every failure with a problem, without what was sent."""
 
     @app.exception_handler(Problem)
-    async def refused(_: Request, problem: Problem) -> Response:
-        return problem_response(problem)
+    async def handle_problem(_: Request, problem: Problem) -> Response:
+        return make_problem_response(problem)
 
     @app.exception_handler(DiscreetError)
-    async def wrong(_: Request, error: DiscreetError) -> Response:
-        return problem_response(Problem("invalid", " ".join(str(error).split())))
+    async def handle_invalid_content(_: Request, error: DiscreetError) -> Response:
+        return make_problem_response(Problem("invalid", " ".join(str(error).split())))
 
-    @app.exception_handler(KeysError)
-    async def keyless(_: Request, error: KeysError) -> Response:
-        NOTICES.print(str(error))
-        return problem_response(Problem("unavailable"))
+    @app.exception_handler(KeyFolderError)
+    async def handle_key_error(_: Request, error: KeyFolderError) -> Response:
+        NOTICES.print_once(str(error))
+        return make_problem_response(Problem("unavailable"))
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return problem_response(Problem("invalid", f"{where}: {first['msg']}"))
+    async def handle_validation_error(_: Request, error: RequestValidationError) -> Response:
+        first_error = error.errors()[0]
+        field_path = ".".join(str(path_step) for path_step in first_error["loc"])
+        return make_problem_response(Problem("invalid", f"{field_path}: {first_error['msg']}"))
 
     @app.exception_handler(HTTPException)
-    async def unknown(request: Request, error: HTTPException) -> Response:
-        if error.status_code == 404 and (address := _without_slash(routers, request)):
+    async def handle_http_error(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 404 and (address := _find_without_slash(routers, request)):
             return RedirectResponse(address, 307)
         if error.status_code == 405:
-            answer = problem_response(Problem("method"))
-            answer.headers["Allow"] = ", ".join(sorted(_methods(routers, request)))
-            return answer
-        return problem_response(Problem("not-found" if error.status_code == 404 else "invalid"))
+            problem_answer = make_problem_response(Problem("method"))
+            problem_answer.headers["Allow"] = ", ".join(sorted(_list_methods(routers, request)))
+            return problem_answer
+        return make_problem_response(
+            Problem("not-found" if error.status_code == 404 else "invalid")
+        )
 
     @app.exception_handler(SQLAlchemyError)
-    async def gone(_: Request, error: SQLAlchemyError) -> Response:
-        NOTICES.print(f"the database failed: {reason_of(error)}")
-        return problem_response(Problem("unavailable"))
+    async def handle_database_error(_: Request, error: SQLAlchemyError) -> Response:
+        NOTICES.print_once(f"the database failed: {format_reason(error)}")
+        return make_problem_response(Problem("unavailable"))
 
     @app.exception_handler(Exception)
-    async def failed(_: Request, error: Exception) -> Response:
-        return problem_response(internal(error))
+    async def handle_internal_error(_: Request, error: Exception) -> Response:
+        return make_problem_response(make_internal_problem(error))
 
 
-def _methods(routers: Sequence[APIRouter], request: Request) -> set[str]:
+def _list_methods(routers: Sequence[APIRouter], request: Request) -> set[str]:
     """List the methods that the path of a request supports."""
-    found: set[str] = set()
+    allowed_methods: set[str] = set()
     for route in (route for router in routers for route in router.routes):
         if route.matches(request.scope)[0] is not Match.NONE:
-            found |= getattr(route, "methods", None) or set()
-    return found
+            allowed_methods |= getattr(route, "methods", None) or set()
+    return allowed_methods
 
 
-def _without_slash(routers: Sequence[APIRouter], request: Request) -> str:
+def _find_without_slash(routers: Sequence[APIRouter], request: Request) -> str:
     """Find the address without a trailing slash; empty if no route matches it.
 
     The address has no host: the header ``Host`` of a client or proxy is not repeated.
@@ -210,12 +214,12 @@ class Notices:
         self._printed: set[str] = set()
         self._day: date | None = None
 
-    def print(self, line: str) -> None:
+    def print_once(self, line: str) -> None:
         """Print a line unless it was printed today."""
         today = datetime.now(UTC).date()
         if today != self._day:
             self._day, self._printed = today, set()
-        if line not in self._printed and len(self._printed) < MOST_NOTICES:
+        if line not in self._printed and len(self._printed) < MAX_DAILY_NOTICES:
             with suppress(OSError):  # the disk of the log may be full, too
                 print(f"discreet: {line}", file=sys.stderr, flush=True)
                 self._printed.add(line)
@@ -224,14 +228,16 @@ class Notices:
 NOTICES = Notices()
 
 
-def reason_of(error: SQLAlchemyError) -> str:
+def format_reason(error: SQLAlchemyError) -> str:
     """Format the message of a database error, without the statement and its values."""
     return " ".join(str(getattr(error, "orig", "") or type(error).__name__).split())[:300]
 
 
-def internal(error: BaseException) -> Problem:
+def make_internal_problem(error: BaseException) -> Problem:
     """Make the problem of a bug; its place is printed, nothing of the request is."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
-    where = " < ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno}" for one in frames[::-1])
-    NOTICES.print(f"internal error {type(error).__name__} at {where}")
+    code_path = " < ".join(
+        f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in frames[::-1]
+    )
+    NOTICES.print_once(f"internal error {type(error).__name__} at {code_path}")
     return Problem("internal")

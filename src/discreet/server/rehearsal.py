@@ -13,45 +13,51 @@ from typing import Any
 
 import numpy as np
 
-from discreet.announcement import Announcement, Words
-from discreet.collection.simulation import answers
+from discreet.announcement import Announcement, AnnouncementTexts
+from discreet.collection.simulation import iter_simulated_answers
 from discreet.errors import FormatError
 from discreet.randomness import CryptoRandom
 from discreet.schema import Categorical
-from discreet.server import surveys as acts
-from discreet.server.arrivals import take_many
+from discreet.server import surveys
+from discreet.server.arrivals import store_batch
 from discreet.server.database import Database
-from discreet.server.intake import Row, packed
+from discreet.server.intake import ReportRow, pack_integers
 from discreet.server.settle import settle_piece
-from discreet.server.surveys import SIMULATED
+from discreet.server.surveys import SIMULATED_SUFFIX
 
-__all__ = ["invented", "rehearse"]
+__all__ = ["create_rehearsal", "simulate_records"]
 
 
-def invented(collection: Any, people: int) -> dict[str, Any]:
+def simulate_records(collection: Any, respondents: int) -> dict[str, Any]:
     """Simulate columns of records whose answers depend on the class."""
     rng = np.random.default_rng()
     schema = getattr(collection, "original", collection.schema)
     weights = np.arange(len(schema.classes), 0, -1.0)
-    classes = rng.choice(len(schema.classes), people, p=weights / weights.sum())
-    lean = classes / max(len(schema.classes) - 1, 1)
+    class_indices = rng.choice(len(schema.classes), respondents, p=weights / weights.sum())
+    class_positions = class_indices / max(len(schema.classes) - 1, 1)
     columns: dict[str, Any] = {}
-    for number, feature in enumerate(schema.features):
-        strength = 0.75 if number % 2 == 0 else 0.25
-        place = np.clip(0.5 + strength * (lean - 0.5) + rng.normal(0, 0.22, people), 0, 1)
+    for feature_index, feature in enumerate(schema.features):
+        strength = 0.75 if feature_index % 2 == 0 else 0.25
+        relative_positions = np.clip(
+            0.5 + strength * (class_positions - 0.5) + rng.normal(0, 0.22, respondents), 0, 1
+        )
         if isinstance(feature, Categorical):
-            size = len(feature.values)
-            cells = np.minimum((place * size).astype(int), size - 1)
-            columns[feature.name] = np.array(feature.values, dtype=object)[cells]
+            category_count = len(feature.values)
+            cell_indices = np.minimum(
+                (relative_positions * category_count).astype(int), category_count - 1
+            )
+            columns[feature.name] = np.array(feature.values, dtype=object)[cell_indices]
         else:
-            low, high = float(feature.lower or 0), float(feature.upper or 1)
-            numbers = low + place * (high - low)
+            lower, upper = float(feature.lower or 0), float(feature.upper or 1)
+            numbers = lower + relative_positions * (upper - lower)
             columns[feature.name] = np.round(numbers) if feature.integer else numbers
-    columns[schema.target] = np.array(schema.classes, dtype=object)[classes]
+    columns[schema.target] = np.array(schema.classes, dtype=object)[class_indices]
     return columns
 
 
-def rehearse(database: Database, collection: Any, announcement: Announcement, people: int) -> str:
+def create_rehearsal(
+    database: Database, collection: Any, announcement: Announcement, respondents: int
+) -> str:
     """Create a closed collection of simulated reports; return its name.
 
     Parameters
@@ -60,39 +66,42 @@ def rehearse(database: Database, collection: Any, announcement: Announcement, pe
     collection : Plan or Questionnaire
     announcement : Announcement
         Of the real one.
-    people : int
+    respondents : int
     """
-    name = announcement.name[: 64 - len(SIMULATED)].rstrip("-") + SIMULATED
-    known = acts.Surveys(database).find(name)
-    if known is not None and known.collection.digest != collection.digest:
+    rehearsal_name = announcement.name[: 64 - len(SIMULATED_SUFFIX)].rstrip("-") + SIMULATED_SUFFIX
+    existing_survey = surveys.SurveyStore(database).find_survey(rehearsal_name)
+    if existing_survey is not None and existing_survey.collection.digest != collection.digest:
         raise FormatError(
-            f"{name} holds simulated answers to another {collection.kind}; delete it first"
+            f"{rehearsal_name} holds simulated answers to another {collection.kind}; "
+            "delete it first"
         )
-    if known is not None:
-        return name
-    words = {
-        tag: replace(one, title=f"SIMULATED: {one.title}")
-        for tag, one in announcement.words.items()
+    if existing_survey is not None:
+        return rehearsal_name
+    simulated_words = {
+        tag: replace(page_words, title=f"SIMULATED: {page_words.title}")
+        for tag, page_words in announcement.words.items()
     }
-    made = replace(
+    rehearsal_announcement = replace(
         announcement,
-        name=name,
-        words=words or {"en": Words(f"SIMULATED: {name}")},
+        name=rehearsal_name,
+        words=simulated_words or {"en": AnnouncementTexts(f"SIMULATED: {rehearsal_name}")},
         batch=1,
         deletes="",  # there are no respondents to whom deletion was announced
     )
     random = CryptoRandom()
-    codes = collection.encoded(invented(collection, people))
-    rows = [
-        Row(secrets.token_bytes(16), question, packed(value))
-        for question, _, values in answers(collection, codes, random)
+    cell_codes = collection.encode_columns(simulate_records(collection, respondents))
+    report_rows = [
+        ReportRow(secrets.token_bytes(16), question, pack_integers(value))
+        for question, _, values in iter_simulated_answers(collection, cell_codes, random)
         for value in np.asarray(values).tolist()
     ]
     with database.write() as connection:
-        number = acts.create(connection, collection, made, invented=True)
-        acts.set_state(connection, number, "open")
-        take_many(connection, number, rows)
-        acts.set_state(connection, number, "closed")
-    while not settle_piece(database, number, collection, 1).last:
+        survey_number = surveys.create_survey(
+            connection, collection, rehearsal_announcement, is_simulated=True
+        )
+        surveys.set_state(connection, survey_number, "open")
+        store_batch(connection, survey_number, report_rows)
+        surveys.set_state(connection, survey_number, "closed")
+    while not settle_piece(database, survey_number, collection, 1).is_last:
         pass
-    return name
+    return rehearsal_name

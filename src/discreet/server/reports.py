@@ -19,49 +19,49 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
 
-from discreet.announcement import REPORT
-from discreet.collection.report import ALREADY_SHUFFLED, IDENTITY, Report, identity_of
+from discreet.announcement import MAX_REPORT_BYTES
+from discreet.collection.report import ALREADY_SHUFFLED, ID_PATTERN, Report, derive_report_id
 from discreet.errors import FormatError
 from discreet.server import invitations
-from discreet.server.arrivals import take_many
-from discreet.server.intake import Row, rows_in
-from discreet.server.limits import Limits
-from discreet.server.problems import Problem, responses
+from discreet.server.arrivals import store_batch
+from discreet.server.intake import ReportRow, read_batch_rows
+from discreet.server.limits import RateLimiter
+from discreet.server.problems import Problem, describe_responses
 from discreet.server.running import Server
-from discreet.server.settle import withdraw
+from discreet.server.settle import withdraw_report
 from discreet.server.surveys import Survey
-from discreet.server.writer import Busy
-from discreet.serving import Patience, body_of
+from discreet.server.writer import WriterBusy
+from discreet.serving import RequestLimits, read_request_body
 
 __all__ = [
     "Slug",
-    "guarded",
-    "guessing",
-    "json_body",
-    "published_survey",
+    "find_published_survey",
+    "find_visible_survey",
+    "get_server",
+    "make_body_reader",
+    "require_guess_quota",
+    "require_request_quota",
     "routers",
-    "server_of",
-    "visible_survey",
 ]
 
-BATCH = 1 << 26
+MAX_BATCH_BYTES = 1 << 26
 """Bytes of a Parquet batch."""
-DOCUMENT = 1 << 24
+MAX_DOCUMENT_BYTES = 1 << 24
 """Bytes of what a collector sends as JSON: a document with its announcement, rows to predict."""
-PARQUET = "application/vnd.apache.parquet"
-REPORTS = Patience(start=20.0, largest=REPORT)
+PARQUET_MEDIA_TYPE = "application/vnd.apache.parquet"
+REPORT_PATIENCE = RequestLimits(base_seconds=20.0, max_counted_bytes=MAX_REPORT_BYTES)
 
 Slug = Annotated[str, Path(pattern="^[a-z0-9-]{1,64}$", description="Name of the survey")]
 Fault = Literal["misshapen", "unknown question", "out of domain", "simulated"]
 
 
-def server_of(request: Request) -> Server:
+def get_server(request: Request) -> Server:
     """Get the running server of a request."""
     server: Server = request.app.state.server
     return server
 
 
-class Direct(APIRoute):
+class RawRequestRoute(APIRoute):
     """A route whose function receives the raw request: fast, and still described in OpenAPI."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -71,17 +71,17 @@ class Direct(APIRoute):
 
 
 router = APIRouter(prefix="/api/v1/surveys/{slug}/reports", tags=["reports"])
-direct = APIRouter(route_class=Direct)
+raw_router = APIRouter(route_class=RawRequestRoute)
 
 
-class Stored(BaseModel):
+class ReportOutcome(BaseModel):
     """The outcome of a report."""
 
     outcome: Literal["counted", "repeated"]
     id: str
 
 
-class Outcomes(BaseModel):
+class BatchOutcomes(BaseModel):
     """The outcomes of the reports of a batch."""
 
     counted: int = Field(description="Stored now")
@@ -89,86 +89,93 @@ class Outcomes(BaseModel):
     refused: dict[str, int] = Field(description="How many were refused, by reason")
 
 
-def guarded(request: Request) -> Server:
+def require_request_quota(request: Request) -> Server:
     """Return the server; refuse too many requests from one address."""
-    server = server_of(request)
-    if not _allowed(server.limits, request):
+    server = get_server(request)
+    if not _is_allowed(server.request_limiter, request):
         raise Problem("too-many", "too many requests from this address; try again in a moment")
     return server
 
 
-def guessing(request: Request, what: str) -> Server:
+def require_guess_quota(request: Request, tried_kind: str) -> Server:
     """Return the server; refuse too many guesses of codes or tokens from one address."""
-    server = guarded(request)
-    if not _allowed(server.guesses, request):
-        raise Problem("too-many", f"too many {what} were tried from this address")
+    server = require_request_quota(request)
+    if not _is_allowed(server.guess_limiter, request):
+        raise Problem("too-many", f"too many {tried_kind} were tried from this address")
     return server
 
 
-async def published_survey(server: Server, slug: str) -> Survey:
+async def find_published_survey(server: Server, slug: str) -> Survey:
     """Find a survey that was ever opened; drafts are refused as not found."""
-    survey = server.surveys.known(slug) or await server.survey(slug)
-    known = server.surveys.known_as_published(survey)
-    if known or await run_in_threadpool(server.surveys.published, survey):
+    survey = server.surveys.get_cached(slug) or await server.find_survey(slug)
+    is_published = server.surveys.is_known_published(survey)
+    if is_published or await run_in_threadpool(server.surveys.is_published, survey):
         return survey
-    raise Problem("not-found", DETAILS["not-found"])
+    raise Problem("not-found", OUTCOME_DETAILS["not-found"])
 
 
-async def visible_survey(request: Request, slug: Slug) -> Survey:
+async def find_visible_survey(request: Request, slug: Slug) -> Survey:
     """Find a survey that was ever opened, or a draft for a collector with a token or session."""
-    server = guarded(request)
+    server = require_request_quota(request)
     try:
-        return await published_survey(server, slug)
+        return await find_published_survey(server, slug)
     except Problem:
         try:
-            await run_in_threadpool(server.access.require, request, "viewer")
+            await run_in_threadpool(server.access.require_role, request, "viewer")
         except Problem:  # not even that it exists
-            raise Problem("not-found", DETAILS["not-found"]) from None
-        return await server.survey(slug)
+            raise Problem("not-found", OUTCOME_DETAILS["not-found"]) from None
+        return await server.find_survey(slug)
 
 
-def _allowed(limits: Limits, request: Request) -> bool:
-    return limits.allow(request.client.host if request.client else None)
+def _is_allowed(limits: RateLimiter, request: Request) -> bool:
+    return limits.allow_request(request.client.host if request.client else None)
 
 
-def _refuse(reason: str, sentence: str) -> Problem:
+def _make_problem(reason: str, sentence: str) -> Problem:
     return Problem(reason, sentence)
 
 
-def _media(request: Request, *allowed: str) -> None:
-    stated = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if stated not in allowed:
-        raise Problem("media-type", f"send the body as {allowed[0]}")
+def _require_media_type(request: Request, *allowed_types: str) -> None:
+    stated_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if stated_type not in allowed_types:
+        raise Problem("media-type", f"send the body as {allowed_types[0]}")
 
 
 Body = TypeVar("Body", bound=BaseModel)
 
 
-def json_body(model: type[Body]) -> Callable[[Request], Coroutine[Any, Any, Body]]:
+def make_body_reader(model: type[Body]) -> Callable[[Request], Coroutine[Any, Any, Body]]:
     """Make a dependency that reads a JSON body; declared after the one that checks access.
 
     The framework would read a body of its own before it looks at a token.
     """
 
-    async def read(request: Request) -> Body:
-        _media(request, "application/json")
-        content = await body_of(request, DOCUMENT, _refuse, Patience(largest=DOCUMENT))
+    async def read_body(request: Request) -> Body:
+        _require_media_type(request, "application/json")
+        content = await read_request_body(
+            request,
+            MAX_DOCUMENT_BYTES,
+            _make_problem,
+            RequestLimits(max_counted_bytes=MAX_DOCUMENT_BYTES),
+        )
         try:
             return model.model_validate_json(content)
         except ValidationError as error:
-            found = [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
-            raise RequestValidationError(found) from None
+            body_errors = [
+                {**body_error, "loc": ("body", *body_error["loc"])} for body_error in error.errors()
+            ]
+            raise RequestValidationError(body_errors) from None
 
-    return read
+    return read_body
 
 
-def described_body(model: type[BaseModel]) -> dict[str, Any]:
-    """What :func:`json_body` reads, for OpenAPI."""
+def describe_body(model: type[BaseModel]) -> dict[str, Any]:
+    """What :func:`make_body_reader` reads, for OpenAPI."""
     content = {"application/json": {"schema": model.model_json_schema()}}
     return {"requestBody": {"required": True, "content": content}}
 
 
-DETAILS = {
+OUTCOME_DETAILS = {
     "id-reused": "another report with this id was stored before; this one is not",
     "withdrawn": "its sender has withdrawn this report",
     "closed": "this survey is closed; nothing was stored",
@@ -178,41 +185,43 @@ DETAILS = {
 }
 
 
-async def post(request: Request) -> Response:
+async def store_report(request: Request) -> Response:
     """Store one randomized report.
 
     The body is the report exactly as the device wrote it. It is on the disk before the answer.
     Sending it again is safe: the same report is stored once. A survey by invitation needs the code
     in the header `Invitation`.
     """
-    server = guarded(request)
+    server = require_request_quota(request)
     slug = request.path_params["slug"]
-    survey = await published_survey(server, slug)
-    _media(request, "application/json")
-    body = await body_of(request, REPORT, _refuse, REPORTS)
+    survey = await find_published_survey(server, slug)
+    _require_media_type(request, "application/json")
+    body = await read_request_body(request, MAX_REPORT_BYTES, _make_problem, REPORT_PATIENCE)
     try:
         report = Report.from_json(body)
     except FormatError as error:
-        server.writer.refused(survey, "misshapen")
+        server.writer.count_refusal(survey, "misshapen")
         raise Problem("report", str(error), fault="misshapen") from None
-    code = None
+    hashed_code = None
     if survey.invited:
-        code = invitations.code_hash(survey.number, request.headers.get(invitations.HEADER, ""))
+        hashed_code = invitations.hash_code(
+            survey.number, request.headers.get(invitations.INVITATION_HEADER, "")
+        )
     try:
-        outcome = await server.writer.send(survey, report, code)
-    except Busy:
+        outcome = await server.writer.send_report(survey, report, hashed_code)
+    except WriterBusy:
         raise Problem("busy", "too many reports wait to be stored; try again in a moment") from None
     if outcome in ("counted", "repeated"):
         status = 201 if outcome == "counted" else 200
         return JSONResponse({"outcome": outcome, "id": report.id}, status)
-    if outcome in DETAILS:
+    if outcome in OUTCOME_DETAILS:
         if outcome == "not-found":
-            server.surveys.forget(slug)
-        raise Problem(outcome, DETAILS[outcome])
-    raise Problem("report", _faulty(survey, outcome), fault=outcome)
+            server.surveys.forget_survey(slug)
+        raise Problem(outcome, OUTCOME_DETAILS[outcome])
+    raise Problem("report", _format_fault(survey, outcome), fault=outcome)
 
 
-def _faulty(survey: Survey, fault: str) -> str:
+def _format_fault(survey: Survey, fault: str) -> str:
     kind = survey.collection.kind
     sentences = {
         f"foreign {kind}": f"this report answers another {kind}",
@@ -232,16 +241,16 @@ SLUG_PARAMETER = {
     "required": True,
     "schema": {"type": "string", "pattern": "^[a-z0-9-]{1,64}$"},
 }
-direct.add_api_route(
+raw_router.add_api_route(
     router.prefix,
-    post,
+    store_report,
     methods=["POST"],
     tags=["reports"],
     status_code=201,
-    response_model=Stored,
+    response_model=ReportOutcome,
     responses={
-        200: {"model": Stored, "description": "The same report was stored before"},
-        **responses(
+        200: {"model": ReportOutcome, "description": "The same report was stored before"},
+        **describe_responses(
             "invitation",
             "not-open",
             "not-found",
@@ -261,7 +270,7 @@ direct.add_api_route(
         "parameters": [
             SLUG_PARAMETER,
             {
-                "name": invitations.HEADER,
+                "name": invitations.INVITATION_HEADER,
                 "in": "header",
                 "required": False,
                 "schema": {"type": "string"},
@@ -286,7 +295,7 @@ direct.add_api_route(
                             "format": {"const": "discreet/report"},
                             "version": {"const": 2},
                             "collection": {"type": "string"},
-                            "id": {"type": "string", "pattern": f"^{IDENTITY.pattern}$"},
+                            "id": {"type": "string", "pattern": f"^{ID_PATTERN.pattern}$"},
                             "question": {"type": "integer", "minimum": 0},
                             "value": {"type": "array", "items": {"type": "integer"}},
                             "digest": {"type": "string"},
@@ -301,8 +310,8 @@ direct.add_api_route(
 
 @router.post(
     "/batch",
-    response_model=Outcomes,
-    responses=responses(
+    response_model=BatchOutcomes,
+    responses=describe_responses(
         "unauthorized",
         "forbidden",
         "not-found",
@@ -318,59 +327,63 @@ direct.add_api_route(
         "requestBody": {
             "required": True,
             "content": {
-                one: {"schema": {"type": "string", "format": "binary"}}
-                for one in (PARQUET, "application/octet-stream")
+                media_type: {"schema": {"type": "string", "format": "binary"}}
+                for media_type in (PARQUET_MEDIA_TYPE, "application/octet-stream")
             },
         },
         "security": [{"token": []}],
     },
 )
-async def batch(request: Request, slug: Slug) -> Outcomes:
+async def store_reports(request: Request, slug: Slug) -> BatchOutcomes:
     """Store many reports: a Parquet file, as `discreet local perturb` writes it.
 
     It is stored piece by piece. Sending it again is safe: stored reports count as repeated.
     """
-    server = guarded(request)
-    await run_in_threadpool(server.access.require, request, "owner")
-    survey = await server.survey(slug)
-    _media(request, PARQUET, "application/octet-stream")
-    content = await body_of(request, BATCH, _refuse, Patience(largest=BATCH))
-    pieces = rows_in(survey.collection, content)
-    met: Counter[str] = Counter()
-    storing: asyncio.Future[Counter[str]] | None = None
+    server = require_request_quota(request)
+    await run_in_threadpool(server.access.require_role, request, "owner")
+    survey = await server.find_survey(slug)
+    _require_media_type(request, PARQUET_MEDIA_TYPE, "application/octet-stream")
+    content = await read_request_body(
+        request, MAX_BATCH_BYTES, _make_problem, RequestLimits(max_counted_bytes=MAX_BATCH_BYTES)
+    )
+    row_pieces = read_batch_rows(survey.collection, content)
+    outcome_counts: Counter[str] = Counter()
+    pending_outcomes: asyncio.Future[Counter[str]] | None = None
     while True:  # the next piece is read while this one is stored
-        piece = await run_in_threadpool(next, pieces, None)
-        if storing is not None:
-            met += await storing
-        if piece is None:
+        row_piece = await run_in_threadpool(next, row_pieces, None)
+        if pending_outcomes is not None:
+            outcome_counts += await pending_outcomes
+        if row_piece is None:
             break
-        rows, refused = piece
-        met += refused
-        storing = server.writer.run(lambda rows=rows: _stored(server, survey, rows))  # type: ignore[misc]
-    if met["not-found"]:
-        raise Problem("not-found", DETAILS["not-found"])
-    counted, repeated = met.pop("counted", 0), met.pop("repeated", 0)
-    return Outcomes(counted=counted, repeated=repeated, refused=dict(met))
+        rows, refused_counts = row_piece
+        outcome_counts += refused_counts
+        pending_outcomes = server.writer.run_job(
+            lambda rows=rows: _store_rows(server, survey, rows)  # type: ignore[misc]
+        )
+    if outcome_counts["not-found"]:
+        raise Problem("not-found", OUTCOME_DETAILS["not-found"])
+    counted, repeated = outcome_counts.pop("counted", 0), outcome_counts.pop("repeated", 0)
+    return BatchOutcomes(counted=counted, repeated=repeated, refused=dict(outcome_counts))
 
 
-def _stored(server: Server, survey: Survey, rows: list[Row]) -> Counter[str]:
-    ended = survey.announcement.on(server.writer.today()) == "closed"
+def _store_rows(server: Server, survey: Survey, rows: list[ReportRow]) -> Counter[str]:
+    has_ended = survey.announcement.get_state(server.writer.get_today()) == "closed"
     with server.database.write() as connection:
-        outcomes = take_many(connection, survey.number, rows, "closed" if ended else "open")
-    server.writer.arrived[survey.number] += outcomes["counted"]
+        outcomes = store_batch(connection, survey.number, rows, "closed" if has_ended else "open")
+    server.writer.arrived_counts[survey.number] += outcomes["counted"]
     return outcomes
 
 
-class Key(BaseModel):
+class WithdrawalKey(BaseModel):
     """The key whose hash is the id of a report."""
 
-    key: str = Field(pattern=f"^{IDENTITY.pattern}$", description="32 hexadecimal digits")
+    key: str = Field(pattern=f"^{ID_PATTERN.pattern}$", description="32 hexadecimal digits")
 
 
-class Identity(Convertor[str]):
+class ReportIdConvertor(Convertor[str]):
     """The id of a report in a path."""
 
-    regex = IDENTITY.pattern
+    regex = ID_PATTERN.pattern
 
     def convert(self, value: str) -> str:
         """The id."""
@@ -381,14 +394,14 @@ class Identity(Convertor[str]):
         return value
 
 
-register_url_convertor("identity", Identity())
+register_url_convertor("identity", ReportIdConvertor())
 
 
 @router.delete(
     "/{id:identity}",
     status_code=204,
     response_class=Response,
-    responses=responses(
+    responses=describe_responses(
         "wrong-key",
         "no-withdrawal",
         "not-found",
@@ -400,27 +413,29 @@ register_url_convertor("identity", Identity())
         "unavailable",
     ),
 )
-async def take_back(
+async def withdraw_by_key(
     request: Request,
     slug: Slug,
-    id: Annotated[str, Path(pattern=f"^{IDENTITY.pattern}$", description="Id of the report")],
-    body: Key,
+    id: Annotated[str, Path(pattern=f"^{ID_PATTERN.pattern}$", description="Id of the report")],
+    body: WithdrawalKey,
 ) -> Response:
     """Withdraw a report: it is deleted and taken out of the tally, and cannot be sent again."""
-    server = guarded(request)
-    survey = await published_survey(server, slug)
+    server = require_request_quota(request)
+    survey = await find_published_survey(server, slug)
     if survey.announcement.withdrawal == "none":
         raise Problem("no-withdrawal", "reports to this survey cannot be withdrawn")
-    if identity_of(bytes.fromhex(body.key)) != id:
+    if derive_report_id(bytes.fromhex(body.key)) != id:
         raise Problem("wrong-key", "this is not the key of the report")
 
-    today = survey.announcement.on(server.writer.today())
+    state_by_date = survey.announcement.get_state(server.writer.get_today())
 
-    def work() -> str:
+    def withdraw_stored() -> str:
         with server.database.write() as connection:
-            return withdraw(connection, survey.number, survey.collection, bytes.fromhex(id), today)
+            return withdraw_report(
+                connection, survey.number, survey.collection, bytes.fromhex(id), state_by_date
+            )
 
-    outcome = await server.write(work)
+    outcome = await server.run_in_writer(withdraw_stored)
     if outcome == "closed":
         raise Problem("closed", "this survey is closed; nothing was withdrawn")
     if outcome == "not-found":
@@ -428,4 +443,4 @@ async def take_back(
     return Response(status_code=204)
 
 
-routers = (direct, router)
+routers = (raw_router, router)

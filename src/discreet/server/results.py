@@ -16,33 +16,33 @@ from typing import Any
 
 import numpy as np
 
-from discreet.collection.size import respondents_for
+from discreet.collection.size import compute_required_respondents
 from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
 from discreet.estimation import estimate
-from discreet.report.charts import Dot, dots
-from discreet.report.drawing import Axis, Picture, Words, percent, whole_percent
-from discreet.schema import text_of
+from discreet.report.charts import EstimateRow, render_estimates
+from discreet.report.drawing import Axis, ChartTexts, Picture, format_percent, format_whole_percent
+from discreet.schema import format_value
 from discreet.server.analysis import Analysis
-from discreet.server.evidence import Evidence, strongest
+from discreet.server.evidence import SupportedOdds, find_strongest
 
-__all__ = ["LIARS", "Outlook", "Results", "counted"]
+__all__ = ["LIAR_SHARES", "Outlook", "SurveyResults", "format_report_count"]
 
 Z95 = 1.959963984540054
-LIARS = (0.01, 0.05)
-MOST_SHEETS = 1 << 20
-USELESS = 0.5
+LIAR_SHARES = (0.01, 0.05)
+MAX_DISTINCT_SHEETS = 1 << 20
+MAX_USEFUL_HALF_WIDTH = 0.5
 """Half-width of a 95 % interval above which a share is practically unknown."""
-STRONGEST = 8
+MAX_SHOWN_EVIDENCE = 8
 """Largest number of answers shown as evidence."""
-FEW = 50
+MIN_SHEETS_PER_HALF = 50
 """Sheets in each half below which no accuracy is estimated."""
 
 
-def counted(reports: int) -> str:
+def format_report_count(reports: int) -> str:
     """Format a number of reports in words.
 
-    >>> counted(1), counted(1240)
+    >>> format_report_count(1), format_report_count(1240)
     ('1 report', '1,240 reports')
     """
     return f"{reports:,} report" + "s" * (reports != 1)
@@ -54,19 +54,19 @@ class Share:
 
     label: str
     value: float
-    error: float
-    least: float
-    most: float
+    standard_error: float
+    min_score: float
+    max_score: float
 
     @property
     def interval(self) -> tuple[float, float]:
         """95 % confidence interval, if nobody lies."""
-        return self.value - Z95 * self.error, self.value + Z95 * self.error
+        return self.value - Z95 * self.standard_error, self.value + Z95 * self.standard_error
 
-    def moved(self, liars: float) -> tuple[float, float]:
+    def compute_liar_range(self, liar_share: float) -> tuple[float, float]:
         """Compute the range to which a share of liars could move the estimate."""
-        low = self.value + liars * (self.least - self.value)
-        return low, self.value + liars * (self.most - self.value)
+        low_end = self.value + liar_share * (self.min_score - self.value)
+        return low_end, self.value + liar_share * (self.max_score - self.value)
 
 
 @dataclass(frozen=True)
@@ -75,20 +75,20 @@ class Outlook:
 
     Parameters
     ----------
-    what : str
-    within : float
+    share_label : str
+    half_width : float
         Half of its 95 % interval.
-    needed : pairs of float and int
+    needed_respondents : pairs of float and int
         Half-width of a smaller interval, and how many more respondents it takes.
     """
 
-    what: str
-    within: float
-    needed: tuple[tuple[float, int], ...]
+    share_label: str
+    half_width: float
+    needed_respondents: tuple[tuple[float, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class SurveyResults:
     """The analysis of a collection, prepared for display.
 
     Parameters
@@ -99,185 +99,266 @@ class Results:
     analysis: Analysis
 
     @property
-    def people(self) -> float:
+    def respondents(self) -> float:
         """Estimated number of respondents."""
         return max(float(self.analysis.statistics.totals.sum()), 1.0)
 
     @cached_property
     def classes(self) -> list[Share]:
         """Shares of the classes."""
-        found = self.analysis.statistics
-        least, most = self._scores(found.schema.target)
+        statistics = self.analysis.statistics
+        min_scores, max_scores = self._compute_scores(statistics.schema.target)
         return [
-            Share(text_of(label), total / self.people, math.sqrt(variance) / self.people, low, high)
-            for label, total, variance, low, high in zip(
-                found.schema.classes, found.totals, found.variances, least, most, strict=True
+            Share(
+                format_value(label),
+                total / self.respondents,
+                math.sqrt(variance) / self.respondents,
+                min_score,
+                max_score,
+            )
+            for label, total, variance, min_score, max_score in zip(
+                statistics.schema.classes,
+                statistics.totals,
+                statistics.variances,
+                min_scores,
+                max_scores,
+                strict=True,
             )
         ]
 
     @cached_property
     def features(self) -> dict[str, list[Share]]:
         """Joint shares of cells and classes, by feature, for features asked by cell."""
-        found, made = self.analysis.statistics, {}
-        for name, table in found.tables.items():
-            least, most = self._scores(name)
-            rows = []
-            for c, label in enumerate(found.schema.classes):
-                for v, value in enumerate(table.cells.labels):
-                    error = math.sqrt(max(float(table.variances[c, v]), 0.0)) / self.people
-                    share = float(table.counts[c, v]) / self.people
-                    text = f"{value}, {found.schema.target} {text_of(label)}"
-                    rows.append(Share(text, share, error, float(least[c, v]), float(most[c, v])))
-            made[name] = rows
-        return made
+        statistics, shares_by_feature = self.analysis.statistics, {}
+        for feature_name, table in statistics.tables.items():
+            min_scores, max_scores = self._compute_scores(feature_name)
+            cell_shares = []
+            for class_index, label in enumerate(statistics.schema.classes):
+                for cell_index, cell_label in enumerate(table.cells.labels):
+                    standard_error = (
+                        math.sqrt(max(float(table.variances[class_index, cell_index]), 0.0))
+                        / self.respondents
+                    )
+                    share_value = float(table.counts[class_index, cell_index]) / self.respondents
+                    share_label = f"{cell_label}, {statistics.schema.target} {format_value(label)}"
+                    cell_shares.append(
+                        Share(
+                            share_label,
+                            share_value,
+                            standard_error,
+                            float(min_scores[class_index, cell_index]),
+                            float(max_scores[class_index, cell_index]),
+                        )
+                    )
+            shares_by_feature[feature_name] = cell_shares
+        return shares_by_feature
 
     @cached_property
-    def means(self) -> dict[str, list[Dot]]:
+    def means(self) -> dict[str, list[EstimateRow]]:
         """Means per class, within the public bounds, for numbers asked by their mean."""
-        found, made = self.analysis.statistics, {}
-        for name, moments in found.moments.items():
-            low, high = float(moments.feature.lower or 0.0), float(moments.feature.upper or 0.0)
-            rows = []
-            for c, label in enumerate(found.schema.classes):
-                text = f"{found.schema.target} {text_of(label)}"
-                count, (of_count, of_total, _) = float(moments.counts[c]), moments.variances[:, c]
-                if count <= Z95 * math.sqrt(of_count):  # there may be nobody in this class
-                    rows.append(Dot(text, (low + high) / 2, low, high, note="not known yet"))
+        statistics, dots_by_feature = self.analysis.statistics, {}
+        for feature_name, moments in statistics.moments.items():
+            lower, upper = float(moments.feature.lower or 0.0), float(moments.feature.upper or 0.0)
+            mean_dots = []
+            for class_index, label in enumerate(statistics.schema.classes):
+                dot_label = f"{statistics.schema.target} {format_value(label)}"
+                count = float(moments.counts[class_index])
+                count_variance, total_variance, _ = moments.variances[:, class_index]
+                if count <= Z95 * math.sqrt(count_variance):  # there may be nobody in this class
+                    mean_dots.append(
+                        EstimateRow(
+                            dot_label, (lower + upper) / 2, lower, upper, note="not known yet"
+                        )
+                    )
                     continue
                 # total / count, to first order; both come from questions to different people
-                shift = float(moments.totals[c]) / count
-                error = moments.step * math.sqrt(of_total + shift * shift * of_count) / count
-                mean = float(moments.mean[c])
-                ends = (mean - Z95 * error, mean, mean + Z95 * error)
-                first, middle, last = (min(max(end, low), high) for end in ends)
-                rows.append(Dot(text, middle, first, last))
-            made[name] = rows
-        return made
+                scaled_mean = float(moments.totals[class_index]) / count
+                standard_error = (
+                    moments.step
+                    * math.sqrt(total_variance + scaled_mean * scaled_mean * count_variance)
+                    / count
+                )
+                mean = float(moments.mean[class_index])
+                interval_ends = (mean - Z95 * standard_error, mean, mean + Z95 * standard_error)
+                lower_end, middle, upper_end = (
+                    min(max(end, lower), upper) for end in interval_ends
+                )
+                mean_dots.append(EstimateRow(dot_label, middle, lower_end, upper_end))
+            dots_by_feature[feature_name] = mean_dots
+        return dots_by_feature
 
-    def _scores(self, name: str) -> tuple[Any, Any]:
+    def _compute_scores(self, feature_name: str) -> tuple[Any, Any]:
         """Compute the smallest and largest score of one report for each cell of a table."""
         collection, schema = self.analysis.survey.collection, self.analysis.statistics.schema
-        classes, target = len(schema.classes), schema.target
-        sizes = (classes,) if name == target else (classes, self._cells(name))
+        class_count, target = len(schema.classes), schema.target
+        table_shape = (
+            (class_count,)
+            if feature_name == target
+            else (class_count, self._count_cells(feature_name))
+        )
         if collection.kind == "questionnaire":
-            from discreet.survey.inversion import unmixed
+            from discreet.survey.inversion import invert_channel
 
-            names = [target] if name == target else [target, name]
-            every = np.eye(math.prod(sizes)).reshape(-1, *sizes)
-            scores = unmixed(collection, names, every).reshape(len(every), -1)
-            return scores.min(axis=1).reshape(sizes), scores.max(axis=1).reshape(sizes)
-        low, high = 0.0, 1.0
+            feature_names = [target] if feature_name == target else [target, feature_name]
+            unit_tables = np.eye(math.prod(table_shape)).reshape(-1, *table_shape)
+            scores = invert_channel(collection, feature_names, unit_tables).reshape(
+                len(unit_tables), -1
+            )
+            return scores.min(axis=1).reshape(table_shape), scores.max(axis=1).reshape(table_shape)
+        min_score, max_score = 0.0, 1.0
         for question, share in zip(collection.questions, collection.shares, strict=True):
             oracle = question.mechanism
-            if hasattr(oracle, "q_exact") and (name == target or name in question.features):
+            if hasattr(oracle, "q_exact") and (
+                feature_name == target or feature_name in question.features
+            ):
                 p, q = float(oracle.p_exact), float(oracle.q_exact)
-                joined = oracle.size // math.prod(sizes)  # cells of the question in one of ours
-                subset = getattr(oracle, "subset", 1 if oracle.name == "de" else joined)
-                at_once = min(joined, subset)
+                # cells of the question in one of ours
+                joined_cells = oracle.size // math.prod(table_shape)
+                default_size = 1 if oracle.name == "de" else joined_cells
+                subset_size = getattr(oracle, "subset_size", default_size)
+                reported_cells = min(joined_cells, subset_size)
                 # a liar may also choose the question
-                low = min(low, -joined * q / (p - q) / float(share))
-                high = max(high, (at_once - joined * q) / (p - q) / float(share))
-        return np.full(sizes, low), np.full(sizes, high)
+                min_score = min(min_score, -joined_cells * q / (p - q) / float(share))
+                max_score = max(
+                    max_score, (reported_cells - joined_cells * q) / (p - q) / float(share)
+                )
+        return np.full(table_shape, min_score), np.full(table_shape, max_score)
 
-    def _cells(self, name: str) -> int:
-        return int(self.analysis.statistics.tables[name].cells.size)
+    def _count_cells(self, feature_name: str) -> int:
+        return int(self.analysis.statistics.tables[feature_name].cells.size)
 
     # ---------------------------------------------------------------- charts
 
-    def chart(self, shares: list[Share], title: str) -> Picture:
+    def draw_chart(self, shares: list[Share], title: str) -> Picture:
         """Draw dots with intervals; the faint band is the effect of 5 % liars."""
-        rows = [
-            Dot(one.label, one.value, *one.interval, faint=one.moved(LIARS[1])) for one in shares
+        share_dots = [
+            EstimateRow(
+                share.label,
+                share.value,
+                *share.interval,
+                manipulable_range=share.compute_liar_range(LIAR_SHARES[1]),
+            )
+            for share in shares
         ]
-        words = Words(label="", number=percent)
-        return dots(rows, title=title, axis=Axis(number=whole_percent), words=words)
+        words = ChartTexts(label_heading="", format_value=format_percent)
+        return render_estimates(
+            share_dots, title=title, axis=Axis(format_tick=format_whole_percent), texts=words
+        )
 
-    def chart_of_means(self, name: str) -> Picture:
+    def draw_means_chart(self, feature_name: str) -> Picture:
         """Draw means with intervals, on the scale of the public bounds."""
-        feature = self.analysis.statistics.moments[name].feature
-        low, high = float(feature.lower or 0.0), float(feature.upper or 0.0)
-        axis = Axis(low=low, high=high, number=_number, ticks=(low, (low + high) / 2, high))
-        words = Words(label="", estimate="mean", number=_number)
-        return dots(self.means[name], title=f"Mean of {name}", axis=axis, words=words)
+        feature = self.analysis.statistics.moments[feature_name].feature
+        lower, upper = float(feature.lower or 0.0), float(feature.upper or 0.0)
+        axis = Axis(
+            low=lower,
+            high=upper,
+            format_tick=_format_number,
+            ticks=(lower, (lower + upper) / 2, upper),
+        )
+        words = ChartTexts(label_heading="", estimate_heading="mean", format_value=_format_number)
+        return render_estimates(
+            self.means[feature_name], title=f"Mean of {feature_name}", axis=axis, texts=words
+        )
 
     # ---------------------------------------------------------------- use
 
     @cached_property
     def outlook(self) -> Outlook:
         """Precision of the least precise share, and the respondents needed for a better one."""
-        every = [("class " + one.label, one.error) for one in self.classes]
-        every += [(f"{name}: {o.label}", o.error) for name, f in self.features.items() for o in f]
-        what, error = max(every, key=lambda one: one[1])
-        reports, within, needed = self.analysis.tally.people, Z95 * error, []
-        for wanted in (0.1, 0.05, 0.02):
-            if wanted < within:
-                total = respondents_for(error * math.sqrt(reports), wanted / Z95)
-                needed.append((wanted, max(0, total - reports)))
-        return Outlook(what, within, tuple(needed))
+        labelled_errors = [
+            ("class " + class_share.label, class_share.standard_error)
+            for class_share in self.classes
+        ]
+        labelled_errors += [
+            (f"{feature_name}: {cell_share.label}", cell_share.standard_error)
+            for feature_name, cell_shares in self.features.items()
+            for cell_share in cell_shares
+        ]
+        share_label, standard_error = max(labelled_errors, key=lambda entry: entry[1])
+        report_count, needed_respondents = self.analysis.tally.people, []
+        half_width = Z95 * standard_error
+        for target_width in (0.1, 0.05, 0.02):
+            if target_width < half_width:
+                total_respondents = compute_required_respondents(
+                    standard_error * math.sqrt(report_count), target_width / Z95
+                )
+                needed_respondents.append((target_width, max(0, total_respondents - report_count)))
+        return Outlook(share_label, half_width, tuple(needed_respondents))
 
     @cached_property
     def accuracy(self) -> Any:
         """Accuracy of a classifier from half of the sheets, on the other half; or None."""
         collection = self.analysis.survey.collection
-        if collection.kind != "questionnaire" or self.analysis.tally.reports < 2 * FEW:
+        if (
+            collection.kind != "questionnaire"
+            or self.analysis.tally.reports < 2 * MIN_SHEETS_PER_HALF
+        ):
             return None
-        if math.prod(collection.sizes) > MOST_SHEETS:
+        if math.prod(collection.sizes) > MAX_DISTINCT_SHEETS:
             return None
-        from discreet.survey.inversion import statistics_of
-        from discreet.survey.testing import accuracy_on_sheets
+        from discreet.survey.inversion import estimate_statistics
+        from discreet.survey.testing import estimate_sheet_accuracy
 
         try:
-            first, second = self._halves()
-            return accuracy_on_sheets(estimate(statistics_of(first)), second)
+            training_half, test_half = self._split_sheets()
+            return estimate_sheet_accuracy(estimate(estimate_statistics(training_half)), test_half)
         except EstimationError:
             return None
 
-    def _halves(self) -> Iterator[Tally[Any]]:
+    def _split_sheets(self) -> Iterator[Tally[Any]]:
         """Split the settled sheets into two random halves, with a fixed seed."""
         tally = self.analysis.tally
-        sheets, times = tally.distinct()
-        chosen = np.random.default_rng(0).binomial(times, 0.5)
-        for part in (chosen, times - chosen):
-            made: Tally[Any] = Tally(tally.collection, simulated=tally.simulated)
-            made.add_values(0, sheets[part > 0], part[part > 0])
-            yield made
+        sheets, times = tally.get_distinct_answers()
+        drawn_times = np.random.default_rng(0).binomial(times, 0.5)
+        for half_times in (drawn_times, times - drawn_times):
+            half_tally: Tally[Any] = Tally(tally.collection, simulated=tally.simulated)
+            half_tally.add_values(0, sheets[half_times > 0], half_times[half_times > 0])
+            yield half_tally
 
     @cached_property
-    def evidence(self) -> list[Evidence]:
+    def evidence(self) -> list[SupportedOdds]:
         """The strongest evidence for classes, first what is certainly more than chance."""
-        return strongest(self.analysis.model, self.analysis.statistics)[:STRONGEST]
+        return find_strongest(self.analysis.model, self.analysis.statistics)[:MAX_SHOWN_EVIDENCE]
 
     @property
     def verdict(self) -> str:
         """One sentence on whether the results can be used yet."""
-        reports, largest = self.analysis.tally.reports, max(self.classes, key=lambda o: o.value)
-        base = counted(reports)
+        largest_share = max(self.classes, key=lambda class_share: class_share.value)
+        count_text = format_report_count(self.analysis.tally.reports)
         if self.accuracy is not None:
             low, high = (100 * end for end in self.accuracy.interval)
-            right = (
+            accuracy_text = (
                 f"about {100 * self.accuracy.accuracy:.0f} of 100 people, between {low:.0f} and "
             )
-            right = f"{right}{high:.0f}" if high < 99.5 else f"at least {low:.0f} of 100 people"
-            sure = low > 100 * largest.interval[1]
-            return (
-                f"{base}: a classifier made from half of them would be right for {right}; always "
-                f"saying “{largest.label}”: about {100 * largest.value:.0f}."
-                + " Whether it is better is not sure yet."
-                * (not sure)
+            accuracy_text = (
+                f"{accuracy_text}{high:.0f}" if high < 99.5 else f"at least {low:.0f} of 100 people"
             )
-        if Z95 * largest.error > USELESS:
-            return f"{base}: too few to say anything yet; chance alone could explain all of it."
-        known = (
-            f"{base}: the share of “{largest.label}” is known to within "
-            f"{100 * Z95 * largest.error:.1f} percentage points"
+            doubt_text = " Whether it is better is not sure yet."
+            if low > 100 * largest_share.interval[1]:
+                doubt_text = ""
+            return (
+                f"{count_text}: a classifier made from half of them would be right for "
+                f"{accuracy_text}; always saying “{largest_share.label}”: about "
+                f"{100 * largest_share.value:.0f}.{doubt_text}"
+            )
+        if Z95 * largest_share.standard_error > MAX_USEFUL_HALF_WIDTH:
+            return (
+                f"{count_text}: too few to say anything yet; chance alone could explain all of it."
+            )
+        precision_text = (
+            f"{count_text}: the share of “{largest_share.label}” is known to within "
+            f"{100 * Z95 * largest_share.standard_error:.1f} percentage points"
         )
-        least = self.outlook
-        if least.within == Z95 * largest.error:
-            return f"{known}, no other share less well."
-        return f"{known}, the one known least ({least.what}) to within {100 * least.within:.1f}."
+        outlook = self.outlook
+        if outlook.half_width == Z95 * largest_share.standard_error:
+            return f"{precision_text}, no other share less well."
+        return (
+            f"{precision_text}, the one known least ({outlook.share_label}) to within "
+            f"{100 * outlook.half_width:.1f}."
+        )
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     """Format a number of a feature's scale, without exponents for large whole numbers."""
-    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return text.replace("-", "\u2212")
+    number_text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return number_text.replace("-", "\u2212")

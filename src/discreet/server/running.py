@@ -12,17 +12,17 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
 from discreet.errors import DiscreetError
-from discreet.server import surveys as acts
+from discreet.server import surveys
 from discreet.server.access import Access
 from discreet.server.analysis import Analyses
 from discreet.server.database import Database
 from discreet.server.erasure import erase_deleted, is_pending
-from discreet.server.limits import Limits
-from discreet.server.problems import NOTICES, Problem, internal, reason_of
-from discreet.server.settings import Settings
-from discreet.server.settle import Piece, clear_left_keys, settle_piece
-from discreet.server.surveys import Survey, Surveys, utc_day
-from discreet.server.writer import Busy, Writer
+from discreet.server.limits import RateLimiter
+from discreet.server.problems import NOTICES, Problem, format_reason, make_internal_problem
+from discreet.server.settings import ServerSettings
+from discreet.server.settle import SettledPiece, clear_orphaned_keys, settle_piece
+from discreet.server.surveys import Survey, SurveyStore, utc_day
+from discreet.server.writer import Writer, WriterBusy
 
 __all__ = ["Server"]
 
@@ -36,153 +36,161 @@ class Server:
     ----------
     database : Database
         Opened and migrated.
-    settings : Settings
+    settings : ServerSettings
 
     Attributes
     ----------
-    surveys : Surveys
+    surveys : SurveyStore
     access : Access
     analyses : Analyses
-    limits, guesses : Limits
+    request_limiter, guess_limiter : RateLimiter
         Of requests, and of guessed codes and tokens.
     writer : Writer
         While the server runs.
-    failing : str
+    failure_reason : str
         Why the last round of upkeep could not settle everything; empty if it could.
     """
 
     writer: Writer
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database, settings: ServerSettings) -> None:
         self.database, self.settings = database, settings
-        self.surveys, self.access = Surveys(database), Access(database)
+        self.surveys, self.access = SurveyStore(database), Access(database)
         self.analyses = Analyses(database)
-        self.limits = Limits(settings.rate, settings.burst)
-        self.failing = ""
-        self._untidy = self._cleaned = False
-        self._settled: set[tuple[int, bool]] = set()  # and whether as closed: nothing is left
-        self.guesses = Limits(min(settings.rate, 1.0), 30.0)
+        self.request_limiter = RateLimiter(settings.rate, settings.burst)
+        self.failure_reason = ""
+        self._needs_cleanup = self._start_cleaned = False
+        # surveys of which nothing is left to settle, and whether as closed ones
+        self._settled_surveys: set[tuple[int, bool]] = set()
+        self.guess_limiter = RateLimiter(min(settings.rate, 1.0), 30.0)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def run_lifespan(self) -> AsyncIterator[None]:
         """Run writer and upkeep; waiting reports are written before this returns."""
         self.writer = Writer(self.database, asyncio.get_running_loop())
         with suppress(
             SQLAlchemyError, DiscreetError, OSError
         ):  # upkeep tries again, and says why not
-            await self._clean()
-        upkeep = asyncio.create_task(self._upkeep())
+            await self._clean_at_start()
+        upkeep_task = asyncio.create_task(self._run_upkeep())
         try:
             yield
         finally:
-            upkeep.cancel()
-            await asyncio.wait([upkeep])
+            upkeep_task.cancel()
+            await asyncio.wait([upkeep_task])
             await run_in_threadpool(self.writer.stop)
             with suppress(SQLAlchemyError):
-                await run_in_threadpool(self.database.tidy)
+                await run_in_threadpool(self.database.truncate_log)
 
     # ---------------------------------------------------------------- for routes
 
-    async def survey(self, slug: str) -> Survey:
+    async def find_survey(self, slug: str) -> Survey:
         """Find a survey by its name; refuse with ``not-found``."""
-        found = self.surveys.known(slug) or await run_in_threadpool(self.surveys.find, slug)
-        if found is None:
+        survey = self.surveys.get_cached(slug) or await run_in_threadpool(
+            self.surveys.find_survey, slug
+        )
+        if survey is None:
             raise Problem("not-found", "there is no survey of this name here")
-        return found
+        return survey
 
-    async def write(self, work: Callable[[], T]) -> T:
+    async def run_in_writer(self, work: Callable[[], T]) -> T:
         """Run work that writes in the writer's thread; return its result."""
         try:
-            return await self.writer.run(work)
-        except Busy:
+            return await self.writer.run_job(work)
+        except WriterBusy:
             raise Problem("busy", "the server is stopping") from None
 
     # ---------------------------------------------------------------- settling
 
-    async def settle(self, survey: Survey, least: int | None = None) -> int:
+    async def settle_survey(self, survey: Survey, min_batch: int | None = None) -> int:
         """Settle what waits now, if enough waits; return the number of settled reports."""
-        piece, total = Piece(0, last=False), 0
-        smallest = survey.announcement.batch if least is None else least
-        number = survey.number
+        piece, total = SettledPiece(0, is_last=False), 0
+        batch_size = survey.announcement.batch if min_batch is None else min_batch
+        survey_number = survey.number
         try:
-            while not piece.last:
-                piece = await self.write(partial(self._piece, survey, smallest, not total))
+            while not piece.is_last:
+                piece = await self.run_in_writer(
+                    partial(self._settle_batch, survey, batch_size, not total)
+                )
                 total += piece.settled
-                self._untidy |= piece.settled > 0
+                self._needs_cleanup |= piece.settled > 0
             if total:
-                await self.tidy()
+                await self.clean_up()
         except BaseException:
-            self._settled -= {(number, False), (number, True)}
+            self._settled_surveys -= {(survey_number, False), (survey_number, True)}
             raise
         return total
 
-    async def tidy(self, tables: Sequence[Any] = ()) -> None:
+    async def clean_up(self, tables: Sequence[Any] = ()) -> None:
         """Remove deleted rows and the log; if they are in use, at the next upkeep."""
-        self._untidy = True
-        await run_in_threadpool(self.database.sweep, tables)
-        self._untidy = not await self.write(self.database.tidy)
+        self._needs_cleanup = True
+        await run_in_threadpool(self.database.run_cleanup, tables)
+        self._needs_cleanup = not await self.run_in_writer(self.database.truncate_log)
 
-    async def erase(self) -> None:
+    async def erase_surveys(self) -> None:
         """Erase deleted surveys from the files; if not possible now, at the next upkeep."""
         if not await run_in_threadpool(is_pending, self.database):
             return
-        if self.database.sqlite:
-            await self.write(lambda: erase_deleted(self.database))
+        if self.database.is_sqlite:
+            await self.run_in_writer(lambda: erase_deleted(self.database))
         else:  # whose other tables are written meanwhile
             await run_in_threadpool(erase_deleted, self.database)
 
-    async def _clean(self) -> None:
+    async def _clean_at_start(self) -> None:
         """Clean up at the start what a killed process has left."""
-        await self.write(lambda: clear_left_keys(self.database))
-        await self.tidy()
-        await self.erase()
-        self._cleaned = True
+        await self.run_in_writer(lambda: clear_orphaned_keys(self.database))
+        await self.clean_up()
+        await self.erase_surveys()
+        self._start_cleaned = True
 
-    def _piece(self, survey: Survey, least: int, begins: bool) -> Piece:
-        number = survey.number
-        seen = self.writer.take_seen(number)
-        arrived = self.writer.arrived.pop(number, 0)
-        done = False
+    def _settle_batch(self, survey: Survey, min_batch: int, is_first: bool) -> SettledPiece:
+        survey_number = survey.number
+        event_counts = self.writer.take_event_counts(survey_number)
+        arrived_count = self.writer.arrived_counts.pop(survey_number, 0)
+        is_settled = False
         try:
             collection = survey.collection
-            piece = settle_piece(self.database, number, collection, least, seen, begins=begins)
-            done = piece.settled > 0
+            piece = settle_piece(
+                self.database, survey_number, collection, min_batch, event_counts, is_first=is_first
+            )
+            is_settled = piece.settled > 0
             return piece
         finally:
-            if not done:
-                self.writer.put_back(number, seen, arrived)
+            if not is_settled:
+                self.writer.put_back_counts(survey_number, event_counts, arrived_count)
 
-    async def close(self, survey: Survey, note: Callable[[Any], None]) -> None:
+    async def close_survey(self, survey: Survey, record_action: Callable[[Any], None]) -> None:
         """Close a survey and settle all waiting reports, however few."""
 
-        def work() -> None:
+        def close_and_record() -> None:
             with self.database.write() as connection:
-                acts.set_state(connection, survey.number, "closed")
-                note(connection)
+                surveys.set_state(connection, survey.number, "closed")
+                record_action(connection)
 
-        await self.write(work)
-        await self.settle(survey, 1)
+        await self.run_in_writer(close_and_record)
+        await self.settle_survey(survey, 1)
 
-    async def _upkeep(self) -> None:
+    async def _run_upkeep(self) -> None:
         """Settle what waits, repeatedly; failures are retried and never end the loop."""
         while True:
             failures: list[str] = []
-            if not self._cleaned:
-                await _attempt(self._clean(), failures)
-            found = await _attempt(run_in_threadpool(self.surveys.all), failures)
-            for survey, state in found or ():
-                await _attempt(self._settle_waiting(survey, state), failures)
-            if self._untidy:
-                await _attempt(self.tidy(), failures)
-            await _attempt(self.erase(), failures)
-            if self.writer.failed:
-                await _attempt(self.write(self.writer.probe), failures)
-            before, self.failing = self.failing, "; ".join(dict.fromkeys(failures))
-            if before and not self.failing:  # also where the disk of the log was full
-                NOTICES.print(f"settling works again; it had failed: {before}")
-            if self.failing:
-                NOTICES.print(f"cannot settle: {self.failing}")
-            await asyncio.sleep(self.settings.settle_every)
+            if not self._start_cleaned:
+                await _try_work(self._clean_at_start(), failures)
+            stored_surveys = await _try_work(run_in_threadpool(self.surveys.list_surveys), failures)
+            for survey, state in stored_surveys or ():
+                await _try_work(self._settle_waiting(survey, state), failures)
+            if self._needs_cleanup:
+                await _try_work(self.clean_up(), failures)
+            await _try_work(self.erase_surveys(), failures)
+            if self.writer.has_failed:
+                await _try_work(self.run_in_writer(self.writer.check_writable), failures)
+            earlier_failure = self.failure_reason
+            self.failure_reason = "; ".join(dict.fromkeys(failures))
+            if earlier_failure and not self.failure_reason:  # also where the log's disk was full
+                NOTICES.print_once(f"settling works again; it had failed: {earlier_failure}")
+            if self.failure_reason:
+                NOTICES.print_once(f"cannot settle: {self.failure_reason}")
+            await asyncio.sleep(self.settings.settle_interval)
 
     async def _settle_waiting(self, survey: Survey, state: str) -> None:
         """Settle a survey where reports may wait; all of them, however few, once it is closed.
@@ -190,28 +198,29 @@ class Server:
         A survey past its last day is not stored as closed: the dates are checked again every time,
         since a clock that jumped ahead would otherwise close it permanently.
         """
-        ended = state == "open" and survey.announcement.on(utc_day()) == "closed"
-        closed = ended or state == "closed"
-        idle = (survey.number, closed) in self._settled and not self.writer.arrived[survey.number]
-        if idle and not await run_in_threadpool(self._waits, survey.number):
+        has_ended = state == "open" and survey.announcement.get_state(utc_day()) == "closed"
+        is_closed = has_ended or state == "closed"
+        was_settled = (survey.number, is_closed) in self._settled_surveys
+        is_idle = was_settled and not self.writer.arrived_counts[survey.number]
+        if is_idle and not await run_in_threadpool(self._has_waiting, survey.number):
             return
-        await self.settle(survey, 1 if closed else None)
-        self._settled.add((survey.number, closed))
+        await self.settle_survey(survey, 1 if is_closed else None)
+        self._settled_surveys.add((survey.number, is_closed))
 
-    def _waits(self, number: int) -> bool:
+    def _has_waiting(self, survey_number: int) -> bool:
         """Whether reports of a survey wait: it has a batch key."""
-        return any(survey == number for survey, _ in self.database.keys.batches())
+        return any(survey == survey_number for survey, _ in self.database.keys.list_batches())
 
 
-async def _attempt(work: Awaitable[T], failures: list[str]) -> T | None:
+async def _try_work(work: Awaitable[T], failures: list[str]) -> T | None:
     """Return the result of some work; if it fails, add the reason to ``failures``."""
     try:
         return await work
     except SQLAlchemyError as error:
-        failures.append(reason_of(error))
+        failures.append(format_reason(error))
     except (DiscreetError, OSError) as error:
         failures.append(str(error))
     except Exception as error:
-        internal(error)  # prints the place
+        make_internal_problem(error)  # prints the place
         failures.append(f"internal error {type(error).__name__}")
     return None

@@ -10,27 +10,27 @@ from typing import Any
 import sqlalchemy as sql
 
 from discreet.announcement import Announcement
-from discreet.collection.protocol import collection_of
-from discreet.documents import digest_of
+from discreet.collection.protocol import parse_collection_json
+from discreet.documents import compute_digest
 from discreet.errors import SchemaError
 from discreet.server import database as db
 from discreet.server import tallies
-from discreet.server.database import Database, exclusive
+from discreet.server.database import Database, lock_survey
 from discreet.server.erasure import mark_deleted
-from discreet.server.intake import longest_value
+from discreet.server.intake import compute_longest_value
 
 __all__ = [
-    "SIMULATED",
+    "SIMULATED_SUFFIX",
     "Survey",
-    "Surveys",
-    "create",
-    "delete",
+    "SurveyStore",
+    "create_survey",
+    "delete_survey",
+    "read_stored_state",
     "set_state",
-    "stored_state",
     "utc_day",
 ]
 
-SIMULATED = "-simulated"
+SIMULATED_SUFFIX = "-simulated"
 """Suffix of the names of simulated collections, reserved for them."""
 
 
@@ -66,20 +66,23 @@ class Survey:
         """Whether every report needs an invitation."""
         return self.announcement.entry == "invited"
 
-    def title(self, tag: str = "") -> str:
+    def title(self, language_tag: str = "") -> str:
         """Return the title in a language or the announcement's own; else the name."""
         words = self.announcement.words
-        own = words.get(tag) or words.get(self.announcement.language)
-        return (own.title if own else "") or self.slug
+        page_words = words.get(language_tag) or words.get(self.announcement.language)
+        return (page_words.title if page_words else "") or self.slug
 
     @property
     def simulated(self) -> bool:
         """Whether its respondents are simulated."""
-        return self.slug.endswith(SIMULATED)
+        return self.slug.endswith(SIMULATED_SUFFIX)
 
 
-def create(
-    connection: sql.Connection, collection: Any, announcement: Announcement, invented: bool = False
+def create_survey(
+    connection: sql.Connection,
+    collection: Any,
+    announcement: Announcement,
+    is_simulated: bool = False,
 ) -> int:
     """Store a new survey as a draft; return its number.
 
@@ -88,56 +91,62 @@ def create(
     connection : Connection
     collection : Plan or Questionnaire
     announcement : Announcement
-    invented : bool, default False
+    is_simulated : bool, default False
         Whether its respondents are simulated; its name must then end in ``-simulated``.
     """
-    announcement.check(collection)
-    if announcement.name.endswith(SIMULATED) != invented:
+    announcement.check_collection(collection)
+    if announcement.name.endswith(SIMULATED_SUFFIX) != is_simulated:
         raise SchemaError(
-            f"name is {announcement.name!r}; names that end in {SIMULATED} are kept for invented "
-            "people (serve --rehearse), choose another"
+            f"name is {announcement.name!r}; names that end in {SIMULATED_SUFFIX} are kept for "
+            "invented people (serve --rehearse), choose another"
         )
     row = {
         "slug": announcement.name,
-        "document": collection.canonical(),
+        "document": collection.encode_canonical(),
         "announcement": announcement.to_json(),
         "state": "draft",
-        "longest": longest_value(collection),
+        "longest": compute_longest_value(collection),
     }
-    made = connection.execute(sql.insert(db.survey).values(**row).returning(db.survey.c.number))
-    number = int(made.scalar_one())
-    tallies.start(connection, number, collection)
-    return number
+    inserted_number = connection.execute(
+        sql.insert(db.survey).values(**row).returning(db.survey.c.number)
+    )
+    survey_number = int(inserted_number.scalar_one())
+    tallies.create_tally(connection, survey_number, collection)
+    return survey_number
 
 
-def set_state(connection: sql.Connection, number: int, state: str) -> None:
+def set_state(connection: sql.Connection, survey_number: int, state: str) -> None:
     """Set the state of a survey; arrivals are locked out meanwhile."""
-    exclusive(connection, number)
-    here = db.survey.c.number
-    connection.execute(sql.update(db.survey).where(here == number).values(state=state))
+    lock_survey(connection, survey_number)
+    number_column = db.survey.c.number
+    connection.execute(
+        sql.update(db.survey).where(number_column == survey_number).values(state=state)
+    )
 
 
-def stored_state(connection: sql.Connection, number: int) -> str | None:
+def read_stored_state(connection: sql.Connection, survey_number: int) -> str | None:
     """Read the stored state: draft, open or closed; None if the survey was deleted."""
-    here = db.survey.c
-    found: str | None = connection.execute(
-        sql.select(here.state).where(here.number == number)
+    survey_columns = db.survey.c
+    stored: str | None = connection.execute(
+        sql.select(survey_columns.state).where(survey_columns.number == survey_number)
     ).scalar()
-    return found
+    return stored
 
 
-def delete(connection: sql.Connection, number: int) -> None:
+def delete_survey(connection: sql.Connection, survey_number: int) -> None:
     """Delete a survey with all its rows; its keys and bytes are destroyed afterwards."""
-    exclusive(connection, number)
-    for table in db.OF_A_SURVEY:
-        connection.execute(sql.delete(table).where(table.c.survey == number))
-    connection.execute(sql.delete(db.survey).where(db.survey.c.number == number))
-    here = db.batch_key.c.survey
-    connection.execute(sql.update(db.batch_key).where(here == number).values(state="spent"))
-    mark_deleted(connection, number)
+    lock_survey(connection, survey_number)
+    for table in db.SURVEY_TABLES:
+        connection.execute(sql.delete(table).where(table.c.survey == survey_number))
+    connection.execute(sql.delete(db.survey).where(db.survey.c.number == survey_number))
+    survey_column = db.batch_key.c.survey
+    connection.execute(
+        sql.update(db.batch_key).where(survey_column == survey_number).values(state="spent")
+    )
+    mark_deleted(connection, survey_number)
 
 
-class Surveys:
+class SurveyStore:
     """Cache of the surveys of a database by name; what cannot change is read once.
 
     Parameters
@@ -147,73 +156,73 @@ class Surveys:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._known: dict[str, Survey] = {}
-        self._published: set[int] = set()  # numbers; an opened survey stays published
+        self._cached_surveys: dict[str, Survey] = {}
+        self._published_numbers: set[int] = set()  # numbers; an opened survey stays published
 
-    def known(self, slug: str) -> Survey | None:
+    def get_cached(self, slug: str) -> Survey | None:
         """Get a survey from the cache."""
-        return self._known.get(slug)
+        return self._cached_surveys.get(slug)
 
-    def forget(self, slug: str) -> None:
+    def forget_survey(self, slug: str) -> None:
         """Remove a survey from the cache."""
-        self._known.pop(slug, None)
+        self._cached_surveys.pop(slug, None)
 
-    def find(self, slug: str) -> Survey | None:
+    def find_survey(self, slug: str) -> Survey | None:
         """Find a survey by its name; None if there is none."""
-        survey = self._known.get(slug)
-        return survey or self._read(slug)
+        survey = self._cached_surveys.get(slug)
+        return survey or self._read_survey(slug)
 
-    def _read(self, slug: str) -> Survey | None:
+    def _read_survey(self, slug: str) -> Survey | None:
         with self.database.read() as connection:
             row = connection.execute(
                 sql.select(db.survey).where(db.survey.c.slug == slug)
             ).one_or_none()
         if row is None:
             return None
-        survey = _survey(row)
-        self._known[slug] = survey
+        survey = _make_survey(row)
+        self._cached_surveys[slug] = survey
         return survey
 
-    def state(self, survey: Survey, day: date | None = None) -> str | None:
+    def read_state(self, survey: Survey, day: date | None = None) -> str | None:
         """Read the state today: draft, open or closed; None if the survey was deleted."""
         with self.database.read() as connection:
-            stored = stored_state(connection, survey.number)
+            stored = read_stored_state(connection, survey.number)
         if stored is None:
-            self.forget(survey.slug)
-        return survey.announcement.on(day or utc_day()) if stored == "open" else stored
+            self.forget_survey(survey.slug)
+        return survey.announcement.get_state(day or utc_day()) if stored == "open" else stored
 
-    def known_as_published(self, survey: Survey) -> bool:
+    def is_known_published(self, survey: Survey) -> bool:
         """Whether a survey is known to have been opened, without asking the database."""
-        return survey.number in self._published
+        return survey.number in self._published_numbers
 
-    def published(self, survey: Survey) -> bool:
+    def is_published(self, survey: Survey) -> bool:
         """Whether a survey was ever opened; drafts are visible to their collectors only."""
         with self.database.read() as connection:
-            state = stored_state(connection, survey.number)
+            state = read_stored_state(connection, survey.number)
         if state is None:
-            self.forget(survey.slug)
+            self.forget_survey(survey.slug)
         elif state != "draft":
-            self._published.add(survey.number)
+            self._published_numbers.add(survey.number)
         return state not in (None, "draft")
 
-    def all(self) -> list[tuple[Survey, str]]:
+    def list_surveys(self) -> list[tuple[Survey, str]]:
         """List all surveys with their stored states, ordered by name."""
         with self.database.read() as connection:
             rows = connection.execute(sql.select(db.survey).order_by(db.survey.c.slug)).all()
-        found = []
+        stored_surveys = []
         for row in rows:
-            survey = self._known.get(row.slug)
+            survey = self._cached_surveys.get(row.slug)
             if survey is None or survey.number != row.number:
-                survey = self._known[row.slug] = _survey(row)
-            found.append((survey, row.state))
-        return found
+                survey = self._cached_surveys[row.slug] = _make_survey(row)
+            stored_surveys.append((survey, row.state))
+        return stored_surveys
 
 
-def _survey(row: Any) -> Survey:
+def _make_survey(row: Any) -> Survey:
     document = bytes(row.document)
-    sealed = {**json.loads(document), "digest": digest_of(document)}
-    collection = collection_of(json.dumps(sealed))
-    if collection.digest != sealed["digest"]:
+    sealed_document = {**json.loads(document), "digest": compute_digest(document)}
+    collection = parse_collection_json(json.dumps(sealed_document))
+    if collection.digest != sealed_document["digest"]:
         raise SchemaError(f"the document of {row.slug} in the database is not what was published")
     announcement = Announcement.from_json(row.announcement)
     return Survey(row.number, row.slug, collection, announcement, document)

@@ -14,19 +14,27 @@ import numpy as np
 import sqlalchemy as sql
 
 from discreet.collection.protocol import Collection
-from discreet.collection.tally import SAMPLED, Tally
+from discreet.collection.tally import ID_SAMPLE_SIZE, Tally
 from discreet.server import database as db
-from discreet.server.database import insert_of
-from discreet.server.intake import matrices_of, packed_rows, unpacked
+from discreet.server.database import make_insert
+from discreet.server.intake import iter_matrices, pack_matrix, unpack_matrix
 
-__all__ = ["Published", "fold", "load", "published", "recounted", "same", "start"]
+__all__ = [
+    "PublicCounters",
+    "apply_to_tally",
+    "create_tally",
+    "has_same_counts",
+    "load_tally",
+    "read_counters",
+    "recount_reports",
+]
 
-STREAMED = 50_000
+ROWS_PER_READ = 50_000
 """Stored reports that are read at a time."""
 
 
 @dataclass(frozen=True)
-class Published:
+class PublicCounters:
     """Public counters, which change only when reports are settled.
 
     Parameters
@@ -43,145 +51,195 @@ class Published:
     withdrawn: int
 
 
-def start(connection: sql.Connection, number: int, collection: Collection) -> None:
+def create_tally(connection: sql.Connection, survey_number: int, collection: Collection) -> None:
     """Create the empty tally of a new survey."""
-    empty: Tally[Any] = Tally(collection)
-    row = {"version": 0, "settled": 0, "repeated": 0, "withdrawn": 0}
-    connection.execute(sql.insert(db.tally).values(survey=number, **row, **_blobs(empty)))
+    empty_tally: Tally[Any] = Tally(collection)
+    counter_row = {"version": 0, "settled": 0, "repeated": 0, "withdrawn": 0}
+    connection.execute(
+        sql.insert(db.tally).values(
+            survey=survey_number, **counter_row, **_encode_tally(empty_tally)
+        )
+    )
 
 
-def _blobs(tally: Tally[Any]) -> dict[str, bytes]:
-    sums = np.concatenate([np.zeros(0, np.int64), *tally.sums])
-    return {"counted": tally.counted.astype("<i8").tobytes(), "sums": sums.astype("<i8").tobytes()}
+def _encode_tally(tally: Tally[Any]) -> dict[str, bytes]:
+    all_sums = np.concatenate([np.zeros(0, np.int64), *tally.sums])
+    return {
+        "counted": tally.counted.astype("<i8").tobytes(),
+        "sums": all_sums.astype("<i8").tobytes(),
+    }
 
 
-def _added_up(connection: sql.Connection, number: int, collection: Collection) -> Tally[Any]:
+def _load_sums(
+    connection: sql.Connection, survey_number: int, collection: Collection
+) -> Tally[Any]:
     """Load the tally without sheets and without ids of reports."""
-    columns = (db.tally.c.counted, db.tally.c.sums)
-    counted, sums = connection.execute(
-        sql.select(*columns).where(db.tally.c.survey == number)
+    tally_columns = (db.tally.c.counted, db.tally.c.sums)
+    counted_bytes, sum_bytes = connection.execute(
+        sql.select(*tally_columns).where(db.tally.c.survey == survey_number)
     ).one()
-    sizes = [channel.size or 0 for channel in collection.questions]
-    numbers = np.frombuffer(sums, "<i8").astype(np.int64)
-    parts = np.split(numbers, np.cumsum(sizes)[:-1])
-    return Tally(collection, np.frombuffer(counted, "<i8").astype(np.int64), list(parts))
+    channel_sizes = [channel.size or 0 for channel in collection.questions]
+    all_sums = np.frombuffer(sum_bytes, "<i8").astype(np.int64)
+    channel_sums = np.split(all_sums, np.cumsum(channel_sizes)[:-1])
+    return Tally(
+        collection, np.frombuffer(counted_bytes, "<i8").astype(np.int64), list(channel_sums)
+    )
 
 
-def fold(
+def apply_to_tally(
     connection: sql.Connection,
-    number: int,
+    survey_number: int,
     collection: Collection,
     rows: Sequence[Any],
     sign: int = 1,
 ) -> None:
     """Add stored rows to the tally, or subtract them with ``sign=-1``."""
-    change: Tally[Any] = Tally(collection)
-    for question, _, matrix in matrices_of(collection, rows):
-        change.add_values(question, matrix)
-    tally = _added_up(connection, number, collection)
+    tally_change: Tally[Any] = Tally(collection)
+    for question, _, matrix in iter_matrices(collection, rows):
+        tally_change.add_values(question, matrix)
+    tally = _load_sums(connection, survey_number, collection)
     for question, channel in enumerate(collection.questions):
-        counted = sign * int(change.counted[question])
-        tally.add_sums(question, sign * change.sums[question], counted)
-        if channel.size is None and change.counted[question]:
-            _fold_whole(connection, number, question, sign, *change.distinct(question))
-    here = db.tally.c
+        count_change = sign * int(tally_change.counted[question])
+        tally.add_sums(question, sign * tally_change.sums[question], count_change)
+        if channel.size is None and tally_change.counted[question]:
+            _apply_sheets(
+                connection,
+                survey_number,
+                question,
+                sign,
+                *tally_change.get_distinct_answers(question),
+            )
+    tally_columns = db.tally.c
     connection.execute(
         sql.update(db.tally)
-        .where(here.survey == number)
-        .values(version=here.version + 1, **_blobs(tally))
+        .where(tally_columns.survey == survey_number)
+        .values(version=tally_columns.version + 1, **_encode_tally(tally))
     )
 
 
-def _fold_whole(
-    connection: sql.Connection, number: int, question: int, sign: int, rows: Any, times: Any
+def _apply_sheets(
+    connection: sql.Connection,
+    survey_number: int,
+    question: int,
+    sign: int,
+    sheets: Any,
+    times: Any,
 ) -> None:
-    here = db.sheet.c
-    keys = [here.survey, here.question, here.value]
-    upsert = insert_of(connection, db.sheet)
+    sheet_columns = db.sheet.c
+    key_columns = [sheet_columns.survey, sheet_columns.question, sheet_columns.value]
+    upsert = make_insert(connection, db.sheet)
     upsert = upsert.on_conflict_do_update(
-        index_elements=keys, set_={"times": here.times + upsert.excluded.times}
+        index_elements=key_columns, set_={"times": sheet_columns.times + upsert.excluded.times}
     )
-    values = [
-        {"survey": number, "question": question, "value": value, "times": sign * often}
-        for value, often in zip(packed_rows(rows), times.tolist(), strict=True)
+    sheet_rows = [
+        {"survey": survey_number, "question": question, "value": value, "times": sign * sheet_times}
+        for value, sheet_times in zip(pack_matrix(sheets), times.tolist(), strict=True)
     ]
-    connection.execute(upsert, values)
+    connection.execute(upsert, sheet_rows)
     if sign < 0:
-        gone = (here.survey == number, here.question == question, here.times == 0)
-        connection.execute(sql.delete(db.sheet).where(*gone))
+        empty_sheets = (
+            sheet_columns.survey == survey_number,
+            sheet_columns.question == question,
+            sheet_columns.times == 0,
+        )
+        connection.execute(sql.delete(db.sheet).where(*empty_sheets))
 
 
-def load(connection: sql.Connection, number: int, collection: Collection) -> Tally[Any]:
+def load_tally(
+    connection: sql.Connection, survey_number: int, collection: Collection
+) -> Tally[Any]:
     """Load the complete tally, with the smallest ids of its reports as the sample."""
-    stored = _added_up(connection, number, collection)
+    stored_sums = _load_sums(connection, survey_number, collection)
     tally: Tally[Any] = Tally(collection)
     for question, channel in enumerate(collection.questions):
         if channel.size is None:
-            here = db.sheet.c
-            found = connection.execute(
-                sql.select(here.value, here.times).where(
-                    here.survey == number, here.question == question
+            sheet_columns = db.sheet.c
+            sheet_rows = connection.execute(
+                sql.select(sheet_columns.value, sheet_columns.times).where(
+                    sheet_columns.survey == survey_number, sheet_columns.question == question
                 )
             ).all()
-            if found:
-                matrix = unpacked([bytes(one.value) for one in found], channel.width)
-                tally.add_values(question, matrix, [one.times for one in found])
+            if sheet_rows:
+                matrix = unpack_matrix(
+                    [bytes(sheet_row.value) for sheet_row in sheet_rows], channel.width
+                )
+                tally.add_values(question, matrix, [sheet_row.times for sheet_row in sheet_rows])
         else:
-            tally.add_sums(question, stored.sums[question], int(stored.counted[question]))
-    ids = sql.select(db.report.c.id).where(db.report.c.survey == number)
-    smallest = connection.execute(ids.order_by(db.report.c.id).limit(SAMPLED))
-    tally.sample = {bytes(id_).hex() for (id_,) in smallest}
-    gone = sql.select(db.withdrawn.c.id).where(db.withdrawn.c.survey == number)
-    tally.withdrawn = {bytes(id_).hex() for (id_,) in connection.execute(gone)}
-    refused = sql.select(db.refusal.c.kind, db.refusal.c.times).where(db.refusal.c.survey == number)
-    tally.rejected.update({row.kind: row.times for row in connection.execute(refused)})
-    tally.repeated = published(connection, number).repeated
+            tally.add_sums(question, stored_sums.sums[question], int(stored_sums.counted[question]))
+    id_query = sql.select(db.report.c.id).where(db.report.c.survey == survey_number)
+    smallest_ids = connection.execute(id_query.order_by(db.report.c.id).limit(ID_SAMPLE_SIZE))
+    tally.sample = {bytes(report_id).hex() for (report_id,) in smallest_ids}
+    withdrawn_query = sql.select(db.withdrawn.c.id).where(db.withdrawn.c.survey == survey_number)
+    tally.withdrawn = {
+        bytes(report_id).hex() for (report_id,) in connection.execute(withdrawn_query)
+    }
+    refusal_query = sql.select(db.refusal.c.kind, db.refusal.c.times).where(
+        db.refusal.c.survey == survey_number
+    )
+    tally.rejected.update({row.kind: row.times for row in connection.execute(refusal_query)})
+    tally.repeated = read_counters(connection, survey_number).repeated
     return tally
 
 
-def published(connection: sql.Connection, number: int) -> Published:
+def read_counters(connection: sql.Connection, survey_number: int) -> PublicCounters:
     """Read the public counters."""
-    here = db.tally.c
-    found = connection.execute(
-        sql.select(here.version, here.settled, here.repeated, here.withdrawn).where(
-            here.survey == number
-        )
+    tally_columns = db.tally.c
+    counter_row = connection.execute(
+        sql.select(
+            tally_columns.version,
+            tally_columns.settled,
+            tally_columns.repeated,
+            tally_columns.withdrawn,
+        ).where(tally_columns.survey == survey_number)
     ).one()
-    return Published(*found)
+    return PublicCounters(*counter_row)
 
 
-def stored_rows(connection: sql.Connection, number: int) -> Any:
+def iter_stored_rows(connection: sql.Connection, survey_number: int) -> Any:
     """Yield all settled reports in the order of their ids, as lists of (id, question, value)."""
-    here, last = db.report.c, b""
+    report_columns, last_id = db.report.c, b""
     while True:
         query = (
-            sql.select(here.id, here.question, here.value)
-            .where(here.survey == number, here.id > last)
-            .order_by(here.id)
-            .limit(STREAMED)
+            sql.select(report_columns.id, report_columns.question, report_columns.value)
+            .where(report_columns.survey == survey_number, report_columns.id > last_id)
+            .order_by(report_columns.id)
+            .limit(ROWS_PER_READ)
         )
         rows = connection.execute(query).all()
         if not rows:
             return
         yield rows
-        last = bytes(rows[-1].id)
+        last_id = bytes(rows[-1].id)
 
 
-def recounted(connection: sql.Connection, number: int, collection: Collection) -> Tally[Any]:
+def recount_reports(
+    connection: sql.Connection, survey_number: int, collection: Collection
+) -> Tally[Any]:
     """Recount the stored reports into a new tally."""
     tally: Tally[Any] = Tally(collection)
-    for rows in stored_rows(connection, number):
-        for question, _, matrix in matrices_of(collection, rows):
+    for rows in iter_stored_rows(connection, survey_number):
+        for question, _, matrix in iter_matrices(collection, rows):
             tally.add_values(question, matrix)
     return tally
 
 
-def same(one: Tally[Any], other: Tally[Any]) -> bool:
+def has_same_counts(tally: Tally[Any], expected: Tally[Any]) -> bool:
     """Whether two tallies count the same answers."""
-    channels = one.collection.questions
-    whole = [number for number, channel in enumerate(channels) if channel.size is None]
+    channels = tally.collection.questions
+    sheet_questions = [
+        question for question, channel in enumerate(channels) if channel.size is None
+    ]
     return (
-        np.array_equal(one.counted, other.counted)
-        and all(map(np.array_equal, one.sums, other.sums))
-        and all(all(map(np.array_equal, one.distinct(n), other.distinct(n))) for n in whole)
+        np.array_equal(tally.counted, expected.counted)
+        and all(map(np.array_equal, tally.sums, expected.sums))
+        and all(
+            all(
+                map(
+                    np.array_equal,
+                    tally.get_distinct_answers(question),
+                    expected.get_distinct_answers(question),
+                )
+            )
+            for question in sheet_questions
+        )
     )

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from discreet.announcement import Announcement
-from discreet.documents import digest_of, parse_json
+from discreet.documents import compute_digest, parse_json
 from discreet.errors import DiscreetError, FormatError
-from discreet.server.bundle import ABROAD, ROOT, Bundle
+from discreet.server.bundle import RELATIVE_STATIC_ROOT, STATIC_ROOT, Bundle
 
-__all__ = ["Compared", "split_address", "verify"]
+__all__ = ["ComparedFile", "split_address", "verify_page"]
 
 Fetch = Callable[[str], tuple[int, bytes, str]]
 """Address -> status, body, content policy."""
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedFile:
     """The comparison of one file.
 
     Parameters
@@ -49,31 +49,33 @@ def split_address(url: str) -> tuple[str, str]:
     >>> split_address("https://survey.example.org/s/health#c=abc")
     ('https://survey.example.org', 'health')
     """
-    parts = urlsplit(url)
-    found = re.fullmatch(r"(.*)/s/([a-z0-9-]{1,64})/?", parts.path)
-    if parts.scheme not in ("http", "https") or not parts.netloc or found is None:
+    url_parts = urlsplit(url)
+    match = re.fullmatch(r"(.*)/s/([a-z0-9-]{1,64})/?", url_parts.path)
+    if url_parts.scheme not in ("http", "https") or not url_parts.netloc or match is None:
         raise FormatError(
             f"{url!r} is not the link of a survey; write https://survey.example.org/s/NAME"
         )
-    return f"{parts.scheme}://{parts.netloc}{found[1]}", found[2]
+    return f"{url_parts.scheme}://{url_parts.netloc}{match[1]}", match[2]
 
 
-def _setting(page: str, name: str) -> str:
-    found = re.search(rf'<meta name="discreet-{name}" content="([^"]*)">', page)
-    return html.unescape(found[1]) if found else ""
+def _read_setting(page: str, setting_name: str) -> str:
+    match = re.search(rf'<meta name="discreet-{setting_name}" content="([^"]*)">', page)
+    return html.unescape(match[1]) if match else ""
 
 
-def _difference(expected: bytes, found: bytes) -> str:
-    if expected == found:
+def _describe_difference(expected: bytes, actual: bytes) -> str:
+    if expected == actual:
         return ""
-    place = next(
-        (k for k, (a, b) in enumerate(zip(expected, found, strict=False)) if a != b),
-        min(len(expected), len(found)),
+    first_difference = next(
+        (position for position, (a, b) in enumerate(zip(expected, actual, strict=False)) if a != b),
+        min(len(expected), len(actual)),
     )
-    return f"differs from byte {place:,} on ({len(found):,} bytes, not {len(expected):,})"
+    return (
+        f"differs from byte {first_difference:,} on ({len(actual):,} bytes, not {len(expected):,})"
+    )
 
 
-def verify(url: str, fetch: Fetch, bundle: Bundle | None = None) -> list[Compared]:
+def verify_page(url: str, fetch: Fetch, bundle: Bundle | None = None) -> list[ComparedFile]:
     """Compare a page, everything it loads, its policy, its announcement and its document.
 
     Parameters
@@ -86,45 +88,68 @@ def verify(url: str, fetch: Fetch, bundle: Bundle | None = None) -> list[Compare
     bundle : Bundle, optional
         The expected page; that of this release if not given.
     """
-    made = bundle or Bundle()
+    expected_bundle = bundle or Bundle()
     address = url.partition("#")[0]
     status, body, policy = fetch(address)
-    page = body.decode("utf-8", "replace")
+    page_text = body.decode("utf-8", "replace")
     if status != 200:
-        return [Compared("the page", False, f"the server answers {status}")]
-    collector, survey = _setting(page, "collector"), _setting(page, "survey")
-    found = []
+        return [ComparedFile("the page", False, f"the server answers {status}")]
+    collector, survey = _read_setting(page_text, "collector"), _read_setting(page_text, "survey")
+    comparisons = []
     if collector:
-        expected, root = made.page(collector, survey), urljoin(address, ABROAD)
+        expected_page = expected_bundle.render_page(collector, survey)
+        static_root = urljoin(address, RELATIVE_STATIC_ROOT)
     else:
         collector, survey = split_address(address)
-        expected, root = made.page(), collector + ROOT
-        right = policy == made.policy()
-        found.append(Compared("content policy", right, "" if right else f"is {policy!r}"))
-    difference = _difference(expected.encode(), body)
-    found.insert(0, Compared("the page", not difference, difference))
-    for name, content in made.files.items():
-        status, body, _ = fetch(root + name)
-        difference = f"status {status}" if status != 200 else _difference(content, body)
-        found.append(Compared(name, not difference, difference))
-    wanted = parse_qs(url.partition("#")[2]).get("d", [""])[0]
-    return [*found, *_announced(f"{collector}/api/v1/surveys/{survey}", wanted, fetch)]
+        expected_page, static_root = expected_bundle.render_page(), collector + STATIC_ROOT
+        policy_matches = policy == expected_bundle.build_policy()
+        comparisons.append(
+            ComparedFile(
+                "content policy", policy_matches, "" if policy_matches else f"is {policy!r}"
+            )
+        )
+    difference = _describe_difference(expected_page.encode(), body)
+    comparisons.insert(0, ComparedFile("the page", not difference, difference))
+    for file_name, content in expected_bundle.files.items():
+        status, body, _ = fetch(static_root + file_name)
+        difference = f"status {status}" if status != 200 else _describe_difference(content, body)
+        comparisons.append(ComparedFile(file_name, not difference, difference))
+    expected_digest = parse_qs(url.partition("#")[2]).get("d", [""])[0]
+    return [
+        *comparisons,
+        *_verify_announcement(f"{collector}/api/v1/surveys/{survey}", expected_digest, fetch),
+    ]
 
 
-def _announced(address: str, wanted: str, fetch: Fetch) -> list[Compared]:
+def _verify_announcement(address: str, expected_digest: str, fetch: Fetch) -> list[ComparedFile]:
     """Verify announcement and document against the digests in the link and announcement."""
-    (status, told, _), (other, body, _) = fetch(address), fetch(f"{address}/document")
-    if status != 200 or other != 200:
-        return [Compared("announcement", False, f"the collector answers {max(status, other)}")]
+    status, announcement_body, _ = fetch(address)
+    document_status, body, _ = fetch(f"{address}/document")
+    if status != 200 or document_status != 200:
+        return [
+            ComparedFile(
+                "announcement", False, f"the collector answers {max(status, document_status)}"
+            )
+        ]
     try:
-        announcement = Announcement.from_json(json.dumps(parse_json(told)["announcement"]))
+        announcement = Announcement.from_json(
+            json.dumps(parse_json(announcement_body)["announcement"])
+        )
     except (ValueError, KeyError, TypeError, DiscreetError):
-        return [Compared("announcement", False, "it was changed or cannot be read")]
-    pairs = (
-        ("announcement", announcement.digest, f"sha256:{wanted}" if wanted else ""),
-        ("document", digest_of(body), announcement.collection),
+        return [ComparedFile("announcement", False, "it was changed or cannot be read")]
+    digest_pairs = (
+        (
+            "announcement",
+            announcement.digest,
+            f"sha256:{expected_digest}" if expected_digest else "",
+        ),
+        ("document", compute_digest(body), announcement.collection),
     )
     return [
-        Compared(name, not named or found == named, found if found == named else f"is {found}")
-        for name, found, named in pairs
+        ComparedFile(
+            document_name,
+            not named_digest or actual_digest == named_digest,
+            actual_digest if actual_digest == named_digest else f"is {actual_digest}",
+        )
+        for document_name, actual_digest, named_digest in digest_pairs
     ]

@@ -19,27 +19,27 @@ import sqlalchemy as sql
 
 from discreet.collection.report import Report
 from discreet.server import database as db
-from discreet.server.arrivals import Arrival, take
+from discreet.server.arrivals import Arrival, store_arrivals
 from discreet.server.database import Database
-from discreet.server.intake import Row, faults, packed
+from discreet.server.intake import ReportRow, find_faults, pack_integers
 from discreet.server.surveys import Survey, utc_day
 
-__all__ = ["Busy", "Writer"]
+__all__ = ["Writer", "WriterBusy"]
 
 T = TypeVar("T")
 
-GROUP = 512
+MAX_GROUP_REPORTS = 512
 """Reports of one transaction at most."""
-QUEUE = 4096
+MAX_QUEUED_REPORTS = 4096
 """Reports that may wait; further ones are refused as ``busy``."""
 
 
-class Busy(Exception):  # noqa: N818 - a state, reported to the sender
+class WriterBusy(Exception):  # noqa: N818 - a state, reported to the sender
     """The queue of the writer is full, or the writer is stopping."""
 
 
 @dataclass
-class _Sent:
+class _QueuedReport:
     survey: Survey
     report: Report
     code: bytes | None
@@ -60,16 +60,16 @@ class Writer:
     database : Database
     loop : event loop
         In which waiting senders are answered.
-    today : callable, optional
+    get_today : callable, optional
         The day in UTC.
 
     Attributes
     ----------
-    seen : dict of survey number to Counter
+    event_counts : dict of survey number to Counter
         Repetitions and refusals since the last settling.
-    arrived : dict of survey number to int
+    arrived_counts : dict of survey number to int
         Reports stored since the last settling, as far as this process knows.
-    failed : bool
+    has_failed : bool
         Whether the last group of reports could not be stored, nor anything since.
     """
 
@@ -77,146 +77,181 @@ class Writer:
         self,
         database: Database,
         loop: asyncio.AbstractEventLoop,
-        today: Callable[[], date] = utc_day,
+        get_today: Callable[[], date] = utc_day,
     ) -> None:
-        self.database, self.loop, self.today = database, loop, today
-        self.seen: dict[int, Counter[str]] = {}
-        self.arrived: Counter[int] = Counter()
-        self.failed = False
-        self._sent: deque[_Sent] = deque()
+        self.database, self.loop, self.get_today = database, loop, get_today
+        self.event_counts: dict[int, Counter[str]] = {}
+        self.arrived_counts: Counter[int] = Counter()
+        self.has_failed = False
+        self._queued_reports: deque[_QueuedReport] = deque()
         self._jobs: deque[_Job] = deque()
-        self._wake, self._stopping = threading.Condition(), False
-        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._wake_condition, self._stopping = threading.Condition(), False
+        self._thread = threading.Thread(target=self._run_loop, name="writer", daemon=True)
         self._thread.start()
 
     # ---------------------------------------------------------------- from the event loop
 
-    def send(self, survey: Survey, report: Report, code: bytes | None) -> asyncio.Future[str]:
+    def send_report(
+        self, survey: Survey, report: Report, code: bytes | None
+    ) -> asyncio.Future[str]:
         """Queue a report; the future is its outcome, once that is on the disk."""
-        if len(self._sent) >= QUEUE or self._stopping:
-            raise Busy
+        if len(self._queued_reports) >= MAX_QUEUED_REPORTS or self._stopping:
+            raise WriterBusy
         answer: asyncio.Future[str] = self.loop.create_future()
-        with self._wake:
-            self._sent.append(_Sent(survey, report, code, answer))
-            self._wake.notify()
+        with self._wake_condition:
+            self._queued_reports.append(_QueuedReport(survey, report, code, answer))
+            self._wake_condition.notify()
         return answer
 
-    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
+    def run_job(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Run another write between two groups of reports."""
         answer: asyncio.Future[T] = self.loop.create_future()
-        with self._wake:
+        with self._wake_condition:
             if self._stopping:
-                raise Busy
+                raise WriterBusy
             self._jobs.append(_Job(work, answer))
-            self._wake.notify()
+            self._wake_condition.notify()
         return answer
 
-    def refused(self, survey: Survey, kind: str) -> None:
+    def count_refusal(self, survey: Survey, kind: str) -> None:
         """Count a refused report; the count is published at the next settling."""
-        with self._wake:
-            self.seen.setdefault(survey.number, Counter())[kind] += 1
+        with self._wake_condition:
+            self.event_counts.setdefault(survey.number, Counter())[kind] += 1
 
-    def take_seen(self, number: int) -> Counter[str]:
+    def take_event_counts(self, survey_number: int) -> Counter[str]:
         """Return and clear the repetitions and refusals since the last settling."""
-        with self._wake:
-            return self.seen.pop(number, Counter())
+        with self._wake_condition:
+            return self.event_counts.pop(survey_number, Counter())
 
-    def put_back(self, number: int, seen: Counter[str], arrived: int) -> None:
+    def put_back_counts(
+        self, survey_number: int, event_counts: Counter[str], arrived_count: int
+    ) -> None:
         """Restore counts after a failed settling, for the next one."""
-        with self._wake:
-            self.seen[number] = self.seen.get(number, Counter()) + seen
-            self.arrived[number] += arrived
+        with self._wake_condition:
+            self.event_counts[survey_number] = (
+                self.event_counts.get(survey_number, Counter()) + event_counts
+            )
+            self.arrived_counts[survey_number] += arrived_count
 
-    def probe(self) -> None:
+    def check_writable(self) -> None:
         """Check that reports can be stored again, by a write that changes nothing (as a job)."""
         with self.database.write() as connection:
             connection.execute(sql.update(db.survey).values(state=db.survey.c.state))
-        self.database.keys.probe()  # a full disk may have room in the log, and none for a new key
-        self.failed = False
+        # a full disk may have room in the log, and none for a new key
+        self.database.keys.check_writable()
+        self.has_failed = False
 
     def stop(self) -> None:
         """Write what waits, then end the thread."""
-        with self._wake:
+        with self._wake_condition:
             self._stopping = True
-            self._wake.notify()
+            self._wake_condition.notify()
         self._thread.join()
 
     # ---------------------------------------------------------------- the thread
 
-    def _run(self) -> None:
+    def _run_loop(self) -> None:
         while True:
-            with self._wake:
-                while not (self._sent or self._jobs or self._stopping):
-                    self._wake.wait()
-                if self._stopping and not (self._sent or self._jobs):
+            with self._wake_condition:
+                while not (self._queued_reports or self._jobs or self._stopping):
+                    self._wake_condition.wait()
+                if self._stopping and not (self._queued_reports or self._jobs):
                     return
                 job = self._jobs.popleft() if self._jobs else None
-                group = [self._sent.popleft() for _ in range(min(len(self._sent), GROUP))]
+                group = [
+                    self._queued_reports.popleft()
+                    for _ in range(min(len(self._queued_reports), MAX_GROUP_REPORTS))
+                ]
             if group:
-                self._answer([(one.answer, *made) for one, made in self._pairs(group)])
+                self._send_answers(
+                    [
+                        (queued_report.answer, *stored_outcome)
+                        for queued_report, stored_outcome in self._store_group(group)
+                    ]
+                )
             if job is not None:
-                self._answer([(job.answer, *_result(job.work))])
+                self._send_answers([(job.answer, *_try_work(job.work))])
 
-    def _pairs(self, group: Sequence[_Sent]) -> list[tuple[_Sent, tuple[Any, Any]]]:
-        made, error = _result(lambda: self._write(group))
-        self.failed = error is not None
+    def _store_group(
+        self, group: Sequence[_QueuedReport]
+    ) -> list[tuple[_QueuedReport, tuple[Any, Any]]]:
+        group_outcomes, error = _try_work(lambda: self._write_group(group))
+        self.has_failed = error is not None
         if error is not None:
-            return [(one, (None, error)) for one in group]
-        return [(one, (outcome, None)) for one, outcome in zip(group, made, strict=True)]
+            return [(queued_report, (None, error)) for queued_report in group]
+        return [
+            (queued_report, (outcome, None))
+            for queued_report, outcome in zip(group, group_outcomes, strict=True)
+        ]
 
-    def _write(self, group: Sequence[_Sent]) -> list[str]:
+    def _write_group(self, group: Sequence[_QueuedReport]) -> list[str]:
         """Write reports to any number of surveys in one transaction."""
         outcomes = [""] * len(group)
-        by_survey: dict[int, list[int]] = {}
-        for place, one in enumerate(group):
-            by_survey.setdefault(one.survey.number, []).append(place)
-        valid: dict[int, list[int]] = {}
-        for number, places in by_survey.items():
-            collection = group[places[0]].survey.collection
-            found = faults(collection, [group[place].report for place in places])
-            for place, fault in zip(places, found, strict=True):
-                outcomes[place] = fault
-            valid[number] = [p for p, fault in zip(places, found, strict=True) if not fault]
-        if any(valid.values()):
+        indices_by_survey: dict[int, list[int]] = {}
+        for report_index, queued_report in enumerate(group):
+            indices_by_survey.setdefault(queued_report.survey.number, []).append(report_index)
+        valid_indices: dict[int, list[int]] = {}
+        for survey_number, report_indices in indices_by_survey.items():
+            collection = group[report_indices[0]].survey.collection
+            report_faults = find_faults(
+                collection, [group[report_index].report for report_index in report_indices]
+            )
+            for report_index, fault in zip(report_indices, report_faults, strict=True):
+                outcomes[report_index] = fault
+            valid_indices[survey_number] = [
+                valid_index
+                for valid_index, fault in zip(report_indices, report_faults, strict=True)
+                if not fault
+            ]
+        if any(valid_indices.values()):
             with self.database.write() as connection:
-                for number, places in sorted(valid.items()):
-                    if not places:
+                for survey_number, report_indices in sorted(valid_indices.items()):
+                    if not report_indices:
                         continue
-                    arrivals = [_arrival(group[place]) for place in places]
-                    survey = group[places[0]].survey
-                    by_date = survey.announcement.on(self.today())
-                    taken = take(connection, number, survey.invited, arrivals, by_date)
-                    for place, met in zip(places, taken, strict=True):
-                        outcomes[place] = met
-        for one, outcome in zip(group, outcomes, strict=True):
+                    arrivals = [
+                        _make_arrival(group[report_index]) for report_index in report_indices
+                    ]
+                    survey = group[report_indices[0]].survey
+                    state_by_date = survey.announcement.get_state(self.get_today())
+                    arrival_outcomes = store_arrivals(
+                        connection, survey_number, survey.invited, arrivals, state_by_date
+                    )
+                    for report_index, arrival_outcome in zip(
+                        report_indices, arrival_outcomes, strict=True
+                    ):
+                        outcomes[report_index] = arrival_outcome
+        for queued_report, outcome in zip(group, outcomes, strict=True):
             if outcome == "counted":
-                self.arrived[one.survey.number] += 1
+                self.arrived_counts[queued_report.survey.number] += 1
             else:
-                self.refused(one.survey, outcome)
+                self.count_refusal(queued_report.survey, outcome)
         return outcomes
 
-    def _answer(self, answers: Sequence[tuple[asyncio.Future[Any], Any, Any]]) -> None:
-        def tell() -> None:
-            for future, made, error in answers:
+    def _send_answers(self, answers: Sequence[tuple[asyncio.Future[Any], Any, Any]]) -> None:
+        def set_results() -> None:
+            for future, outcome, error in answers:
                 if future.done():  # its sender has disconnected
                     continue
                 if error is None:
-                    future.set_result(made)
+                    future.set_result(outcome)
                 else:
                     future.set_exception(error)
 
         try:
-            self.loop.call_soon_threadsafe(tell)
+            self.loop.call_soon_threadsafe(set_results)
         except RuntimeError:  # the loop has ended: no sender waits any more
             return
 
 
-def _arrival(one: _Sent) -> Arrival:
-    report = one.report
-    return Arrival(Row(bytes.fromhex(report.id), report.question, packed(report.value)), one.code)
+def _make_arrival(queued_report: _QueuedReport) -> Arrival:
+    report = queued_report.report
+    return Arrival(
+        ReportRow(bytes.fromhex(report.id), report.question, pack_integers(report.value)),
+        queued_report.code,
+    )
 
 
-def _result(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+def _try_work(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     try:
         return work(), None
     except Exception as error:

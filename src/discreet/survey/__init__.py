@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.exports import lazily
+from discreet.exports import lazy_exports
 
-_HOME = {
+_EXPORTS = {
     "Questionnaire": "survey.questionnaire",
     "Group": "survey.questionnaire",
     "PersonalLaw": "survey.questionnaire",
@@ -24,9 +24,9 @@ _HOME = {
     "Report": "collection.report",
     "Tally": "collection.tally",
     "tally_parquet": "collection.bulk",
-    "statistics_of": "survey.inversion",
+    "estimate_statistics": "survey.inversion",
     "estimate_share": "survey.inversion",
-    "accuracy_on_sheets": "survey.testing",
+    "estimate_sheet_accuracy": "survey.testing",
 }
 
 __all__ = [
@@ -38,9 +38,9 @@ __all__ = [
     "Report",
     "Respondent",
     "Tally",
-    "accuracy_on_sheets",
     "estimate_share",
-    "statistics_of",
+    "estimate_sheet_accuracy",
+    "estimate_statistics",
     "tally_parquet",
 ]
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from discreet.collection.respondent import Respondent
     from discreet.collection.store import FolderStore, MemoryStore
     from discreet.collection.tally import Tally
-    from discreet.survey.inversion import estimate_share, statistics_of
+    from discreet.survey.inversion import estimate_share, estimate_statistics
     from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
-    from discreet.survey.testing import accuracy_on_sheets
+    from discreet.survey.testing import estimate_sheet_accuracy
 
-__getattr__, __dir__ = lazily(__name__, _HOME)
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

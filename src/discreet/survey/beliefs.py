@@ -22,7 +22,7 @@ from discreet.survey.questionnaire import Questionnaire
 
 __all__ = ["Attacker", "Beliefs"]
 
-LARGEST_BLOCK = 10
+MAX_BLOCK_GROUPS = 10
 """Groups whose personal answers may depend on each other: 2^10 subsets of them are enumerated."""
 
 
@@ -52,89 +52,104 @@ class Beliefs:
     conditional: Mapping[str, Floats]
 
     @classmethod
-    def stated(
+    def from_margins(
         cls, questionnaire: Questionnaire, margins: Mapping[str, Sequence[float]] | None = None
     ) -> Beliefs:
         """Independent answers with these probabilities; uniform where nothing is stated."""
         margins = dict(margins or {})
-        found = {}
+        laws_by_name = {}
         for name in questionnaire.names:
             labels = questionnaire.cells[name].labels
-            size = len(labels)
-            found[name] = np.full(size, 1 / size)
+            answer_count = len(labels)
+            laws_by_name[name] = np.full(answer_count, 1 / answer_count)
             if name in margins:
-                found[name] = _probabilities(name, labels, margins.pop(name))
+                laws_by_name[name] = _parse_probabilities(name, labels, margins.pop(name))
         if margins:
             raise SchemaError(
                 f"the prior names {min(map(str, margins))!r}, which is not a question; the "
                 f"questions are {', '.join(questionnaire.names)}"
             )
-        target = found.pop(questionnaire.schema.target)
-        same = {name: np.tile(law, (len(target), 1)) for name, law in found.items()}
-        return cls(questionnaire, target, same)
+        target_law = laws_by_name.pop(questionnaire.schema.target)
+        conditional_laws = {
+            name: np.tile(law, (len(target_law), 1)) for name, law in laws_by_name.items()
+        }
+        return cls(questionnaire, target_law, conditional_laws)
 
     @classmethod
-    def of_model(cls, questionnaire: Questionnaire, model: NaiveBayesModel) -> Beliefs:
+    def from_model(cls, questionnaire: Questionnaire, model: NaiveBayesModel) -> Beliefs:
         """Take a released model's probabilities; answers that it ignores are impossible."""
         if model.schema.digest != questionnaire.schema.digest:
             raise SchemaError("the model was trained for other questions than these")
         refuse_pairs(model)
-        found = {}
+        laws_by_name = {}
         for name in questionnaire.schema.names:
-            size = questionnaire.cells[name].size
-            found[name] = np.full((len(model.log_prior), size), 1 / size)
+            answer_count = questionnaire.cells[name].size
+            laws_by_name[name] = np.full((len(model.log_prior), answer_count), 1 / answer_count)
         for factor in model.factors:
-            size = questionnaire.cells[factor.name].size
-            if not isinstance(factor, CellFactor) or factor.cells.size != size:
+            answer_count = questionnaire.cells[factor.name].size
+            if not isinstance(factor, CellFactor) or factor.cells.size != answer_count:
                 raise SchemaError(f"{factor.name}: the model has other answers than the question")
-            law = np.exp(factor.log_probability)
-            if model.schema.missing == "skip" and factor.cells.missing is not None:
-                law[:, factor.cells.missing] = 0.0
-            found[factor.name] = law / law.sum(axis=1, keepdims=True)
-        return cls(questionnaire, np.exp(model.log_prior), found)
+            answer_law = np.exp(factor.log_probability)
+            if model.schema.missing == "skip" and factor.cells.missing_index is not None:
+                answer_law[:, factor.cells.missing_index] = 0.0
+            laws_by_name[factor.name] = answer_law / answer_law.sum(axis=1, keepdims=True)
+        return cls(questionnaire, np.exp(model.log_prior), laws_by_name)
 
-    def margin(self, name: str) -> Floats:
+    def compute_margin(self, name: str) -> Floats:
         """P(answer to a question)."""
         if name == self.questionnaire.schema.target:
             return self.prior
         return np.asarray(self.prior @ self.conditional[name])
 
-    def given_class(self, name: str) -> Floats:
+    def get_conditional(self, name: str) -> Floats:
         """P(answer | target), the target's own being the identity."""
         if name == self.questionnaire.schema.target:
             return np.eye(len(self.prior))
         return self.conditional[name]
 
-    def pair(self, one: str, two: str) -> Floats:
+    def compute_pair(self, first_name: str, second_name: str) -> Floats:
         """P(answers to two questions), of shape (answers of one, answers of two)."""
-        return np.asarray((self.prior[:, None] * self.given_class(one)).T @ self.given_class(two))
+        return np.asarray(
+            (self.prior[:, None] * self.get_conditional(first_name)).T
+            @ self.get_conditional(second_name)
+        )
 
-    def draw(self, sheets: int, random: Any) -> Integers:
+    def draw_answers(self, sheet_count: int, random: Any) -> Integers:
         """True answers of invented people who follow these beliefs; ``random`` is numpy's."""
         survey = self.questionnaire
-        classes = random.choice(len(self.prior), sheets, p=self.prior / self.prior.sum())
-        answers = np.empty((sheets, len(survey.names)), np.int64)
-        answers[:, -1] = classes
+        class_codes = random.choice(len(self.prior), sheet_count, p=self.prior / self.prior.sum())
+        answers = np.empty((sheet_count, len(survey.names)), np.int64)
+        answers[:, -1] = class_codes
         for name, law in self.conditional.items():
-            below = np.cumsum(law, axis=1)[classes]
-            drawn = random.random(sheets)[:, None] * below[:, -1:]
-            answers[:, survey.place[name]] = (below <= drawn).sum(axis=1)
+            cumulative = np.cumsum(law, axis=1)[class_codes]
+            uniform_draws = random.random(sheet_count)[:, None] * cumulative[:, -1:]
+            answers[:, survey.place[name]] = (cumulative <= uniform_draws).sum(axis=1)
         return answers
 
 
-def _probabilities(name: str, labels: Sequence[str], stated: Any) -> Floats:
+def _parse_probabilities(name: str, labels: Sequence[str], stated_law: Any) -> Floats:
     """Parse stated probabilities, or raise an error that names the fault."""
-    numbers = list(stated) if isinstance(stated, Sequence | np.ndarray) else [stated]
-    plain = (float, int, np.number)
-    kept = [one for one in numbers if isinstance(one, plain) and not isinstance(one, bool)]
-    within = len(kept) == len(numbers) == len(labels) and all(0 <= one <= 1 for one in kept)
-    if not within or abs(math.fsum(kept) - 1) > 1e-9:
-        shown = ", ".join(map(repr, numbers[:8])) + (", …" if len(numbers) > 8 else "")
-        raise SchemaError(
-            f"{name}: its prior is [{shown[:200]}]; give {len(labels)} probabilities that add up "
-            f"to 1, for {', '.join(labels)}"
+    stated_numbers = (
+        list(stated_law) if isinstance(stated_law, Sequence | np.ndarray) else [stated_law]
+    )
+    number_types = (float, int, np.number)
+    valid_numbers = [
+        number
+        for number in stated_numbers
+        if isinstance(number, number_types) and not isinstance(number, bool)
+    ]
+    is_valid = len(valid_numbers) == len(stated_numbers) == len(labels) and all(
+        0 <= number <= 1 for number in valid_numbers
+    )
+    if not is_valid or abs(math.fsum(valid_numbers) - 1) > 1e-9:
+        shown_numbers = ", ".join(map(repr, stated_numbers[:8])) + (
+            ", …" if len(stated_numbers) > 8 else ""
         )
-    return np.array(kept, float)
+        raise SchemaError(
+            f"{name}: its prior is [{shown_numbers[:200]}]; give {len(labels)} probabilities that "
+            f"add up to 1, for {', '.join(labels)}"
+        )
+    return np.array(valid_numbers, float)
 
 
 class Attacker:
@@ -154,130 +169,176 @@ class Attacker:
     def __init__(self, beliefs: Beliefs, sheets: Integers) -> None:
         self.beliefs, self.sheets = beliefs, sheets
         self.survey = beliefs.questionnaire
-        self.blocks = blocks_of(self.survey)
-        self.terms = [self._terms(block) for block in self.blocks]
-        self.each = [np.sum([part for _, part in terms], axis=0) for terms in self.terms]
-        self.without = []  # P(target) times all blocks but one
-        for number in range(len(self.blocks)):
-            others = [one for k, one in enumerate(self.each) if k != number]
-            ones = np.ones_like(self.each[0])
-            self.without.append(np.prod([ones, *others], axis=0) * beliefs.prior)
-        self.joint = self.without[0] * self.each[0]
-        self.chance = self.joint.sum(axis=1)
-
-    def _terms(self, block: Sequence[int]) -> list[tuple[frozenset[int], Floats]]:
-        """P(this block's part of the sheet, and exactly these groups are true | target)."""
-        found = []
-        for size in range(len(block) + 1):
-            for true in map(frozenset, itertools.combinations(block, size)):
-                part = np.ones((len(self.sheets), len(self.beliefs.prior)))
-                for number in block:
-                    part *= self._group(number, number in true)
-                part *= self._personal([n for n in block if n not in true])[:, None]
-                found.append((true, part))
-        return found
-
-    def _group(self, number: int, true: bool) -> Floats:
-        """P(a group is true or not, and its true answers are those that this implies | target)."""
-        channel = self.survey.channels[number]
-        theta = float(channel.theta_exact)
-        part = np.full((len(self.sheets), len(self.beliefs.prior)), theta if true else 1 - theta)
-        related = not isinstance(channel, Unrelated)
-        for place in self.survey.places[number]:
-            law = self.beliefs.given_class(self.survey.names[place])
-            sent = self.sheets[:, place]
-            if true:
-                part *= law[:, sent].T
-            elif related:
-                part *= law[:, 1 - sent].T
-        return part
-
-    def _personal(self, numbers: Sequence[int]) -> Floats:
-        """P(the personal answers are what was sent) of unrelated-question groups, together."""
-        chance = np.ones(len(self.sheets))
-        drawn = [n for n in numbers if isinstance(self.survey.channels[n], Unrelated)]
-        places = {place: place for n in drawn for place in self.survey.places[n]}
-        for law in self.survey.all_laws:
-            part = law.onto(places, self.survey.sizes)
-            if part is not None:
-                sizes = [self.survey.sizes[place] for place in part.places]
-                cell = np.ravel_multi_index(tuple(self.sheets[:, list(part.places)].T), sizes)
-                chance *= (np.array(part.weights, float) / part.total)[cell]
-        return chance
-
-    def _answers(self, name: str, true: bool) -> Floats:
-        """P(answer | target, whether its group is true), of shape (sheets or 1, K or 1, D)."""
-        law = self.beliefs.given_class(name)
-        sent = self.sheets[:, self.survey.place[name]]
-        if true:
-            return np.asarray(np.eye(law.shape[1])[sent][:, None, :])
-        if isinstance(self.survey.channels[self.survey.group_of(name)], Unrelated):
-            return law[None]
-        return np.asarray(np.eye(law.shape[1])[1 - sent][:, None, :])
-
-    def _block_of(self, name: str) -> tuple[int, int]:
-        """Numbers of the block and of the group of a question."""
-        number = self.survey.group_of(name)
-        return next(k for k, block in enumerate(self.blocks) if number in block), number
-
-    def _mixed(self, name: str) -> Floats:
-        """P(its block's part of the sheet, answer | target), of shape (sheets, K, D)."""
-        block, number = self._block_of(name)
-        parts = (
-            part[:, :, None] * self._answers(name, number in true)
-            for true, part in self.terms[block]
-        )
-        return np.asarray(sum(parts))
-
-    def answer(self, name: str) -> Floats:
-        """P(sheet, answer to a question), of shape (sheets, answers)."""
-        block, _ = self._block_of(name)
-        return np.asarray((self.without[block][:, :, None] * self._mixed(name)).sum(axis=1))
-
-    def answers(self, one: str, two: str) -> Floats:
-        """P(sheet, answers to two questions), of shape (sheets, answers of one, of two)."""
-        (first, group1), (second, group2) = self._block_of(one), self._block_of(two)
-        if first == second:
-            weight = self.without[first]
-            parts = (
-                _outer(
-                    weight * part,
-                    self._answers(one, group1 in true),
-                    self._answers(two, group2 in true),
-                )
-                for true, part in self.terms[first]
+        self.blocks = find_blocks(self.survey)
+        self.terms = [self._compute_terms(block) for block in self.blocks]
+        self.block_factors = [
+            np.sum([term_factor for _, term_factor in block_terms], axis=0)
+            for block_terms in self.terms
+        ]
+        self.other_block_factors = []  # P(target) times all blocks but one
+        for block_number in range(len(self.blocks)):
+            other_factors = [
+                block_factor
+                for index, block_factor in enumerate(self.block_factors)
+                if index != block_number
+            ]
+            unit_factor = np.ones_like(self.block_factors[0])
+            self.other_block_factors.append(
+                np.prod([unit_factor, *other_factors], axis=0) * beliefs.prior
             )
-            return np.asarray(sum(parts))
+        self.joint_probabilities = self.other_block_factors[0] * self.block_factors[0]
+        self.sheet_probabilities = self.joint_probabilities.sum(axis=1)
+
+    def _compute_terms(self, block: Sequence[int]) -> list[tuple[frozenset[int], Floats]]:
+        """P(this block's part of the sheet, and exactly these groups are true | target)."""
+        terms = []
+        for true_count in range(len(block) + 1):
+            for true_groups in map(frozenset, itertools.combinations(block, true_count)):
+                sheet_factor = np.ones((len(self.sheets), len(self.beliefs.prior)))
+                for group_number in block:
+                    sheet_factor *= self._compute_group_factor(
+                        group_number, group_number in true_groups
+                    )
+                sheet_factor *= self._compute_personal_factor(
+                    [n for n in block if n not in true_groups]
+                )[:, None]
+                terms.append((true_groups, sheet_factor))
+        return terms
+
+    def _compute_group_factor(self, group_number: int, is_true: bool) -> Floats:
+        """P(a group is true or not, and its true answers are those that this implies | target)."""
+        channel = self.survey.channels[group_number]
+        theta = float(channel.theta_exact)
+        group_factor = np.full(
+            (len(self.sheets), len(self.beliefs.prior)), theta if is_true else 1 - theta
+        )
+        is_related = not isinstance(channel, Unrelated)
+        for place in self.survey.places[group_number]:
+            answer_law = self.beliefs.get_conditional(self.survey.names[place])
+            sent_answers = self.sheets[:, place]
+            if is_true:
+                group_factor *= answer_law[:, sent_answers].T
+            elif is_related:
+                group_factor *= answer_law[:, 1 - sent_answers].T
+        return group_factor
+
+    def _compute_personal_factor(self, group_numbers: Sequence[int]) -> Floats:
+        """P(the personal answers are what was sent) of unrelated-question groups, together."""
+        probability = np.ones(len(self.sheets))
+        unrelated_groups = [
+            n for n in group_numbers if isinstance(self.survey.channels[n], Unrelated)
+        ]
+        group_places = {place: place for n in unrelated_groups for place in self.survey.places[n]}
+        for law in self.survey.all_laws:
+            projected_law = law.project_onto(group_places, self.survey.sizes)
+            if projected_law is not None:
+                answer_counts = [self.survey.sizes[place] for place in projected_law.places]
+                cell_indices = np.ravel_multi_index(
+                    tuple(self.sheets[:, list(projected_law.places)].T), answer_counts
+                )
+                probability *= (np.array(projected_law.weights, float) / projected_law.total)[
+                    cell_indices
+                ]
+        return probability
+
+    def _compute_answer_laws(self, name: str, is_true: bool) -> Floats:
+        """P(answer | target, whether its group is true), of shape (sheets or 1, K or 1, D)."""
+        answer_law = self.beliefs.get_conditional(name)
+        sent_answers = self.sheets[:, self.survey.place[name]]
+        if is_true:
+            return np.asarray(np.eye(answer_law.shape[1])[sent_answers][:, None, :])
+        if isinstance(self.survey.channels[self.survey.find_group(name)], Unrelated):
+            return answer_law[None]
+        return np.asarray(np.eye(answer_law.shape[1])[1 - sent_answers][:, None, :])
+
+    def _find_block(self, name: str) -> tuple[int, int]:
+        """Numbers of the block and of the group of a question."""
+        group_number = self.survey.find_group(name)
+        return next(
+            block_number for block_number, block in enumerate(self.blocks) if group_number in block
+        ), group_number
+
+    def _compute_block_joint(self, name: str) -> Floats:
+        """P(its block's part of the sheet, answer | target), of shape (sheets, K, D)."""
+        block_number, group_number = self._find_block(name)
+        joint_terms = (
+            term_factor[:, :, None] * self._compute_answer_laws(name, group_number in true_groups)
+            for true_groups, term_factor in self.terms[block_number]
+        )
+        return np.asarray(sum(joint_terms))
+
+    def compute_answer_joint(self, name: str) -> Floats:
+        """P(sheet, answer to a question), of shape (sheets, answers)."""
+        block_number, _ = self._find_block(name)
+        return np.asarray(
+            (
+                self.other_block_factors[block_number][:, :, None] * self._compute_block_joint(name)
+            ).sum(axis=1)
+        )
+
+    def compute_pair_joint(self, first_name: str, second_name: str) -> Floats:
+        """P(sheet, answers to two questions), of shape (sheets, answers of one, of two)."""
+        (first_block, first_group), (second_block, second_group) = (
+            self._find_block(first_name),
+            self._find_block(second_name),
+        )
+        if first_block == second_block:
+            target_weight = self.other_block_factors[first_block]
+            joint_terms = (
+                _sum_outer_products(
+                    target_weight * term_factor,
+                    self._compute_answer_laws(first_name, first_group in true_groups),
+                    self._compute_answer_laws(second_name, second_group in true_groups),
+                )
+                for true_groups, term_factor in self.terms[first_block]
+            )
+            return np.asarray(sum(joint_terms))
         with np.errstate(divide="ignore", invalid="ignore"):
-            each = self.each[first]
-            weight = np.where(each > 0, self.without[second] / each, 0.0)
-        return _outer(weight, self._mixed(one), self._mixed(two))
+            first_factor = self.block_factors[first_block]
+            target_weight = np.where(
+                first_factor > 0, self.other_block_factors[second_block] / first_factor, 0.0
+            )
+        return _sum_outer_products(
+            target_weight,
+            self._compute_block_joint(first_name),
+            self._compute_block_joint(second_name),
+        )
 
 
-def blocks_of(questionnaire: Questionnaire) -> list[tuple[int, ...]]:
+def find_blocks(questionnaire: Questionnaire) -> list[tuple[int, ...]]:
     """Groups, joined where the law of their personal answers joins them."""
-    blocks = [{number} for number in range(len(questionnaire.groups))]
+    blocks = [{group_number} for group_number in range(len(questionnaire.groups))]
     for law in questionnaire.all_laws:
-        joined = {n for n, some in enumerate(questionnaire.places) if set(some) & set(law.places)}
-        touched = [block for block in blocks if block & joined]
-        blocks = [block for block in blocks if not block & joined]
-        blocks.append(set().union(*touched))
-    largest = max(map(len, blocks))
-    if largest > LARGEST_BLOCK:
+        joined_groups = {
+            group_number
+            for group_number, group_places in enumerate(questionnaire.places)
+            if set(group_places) & set(law.places)
+        }
+        touched_blocks = [block for block in blocks if block & joined_groups]
+        blocks = [block for block in blocks if not block & joined_groups]
+        blocks.append(set().union(*touched_blocks))
+    largest_block = max(map(len, blocks))
+    if largest_block > MAX_BLOCK_GROUPS:
         raise EstimationError(
-            f"the personal answers of {largest} groups depend on each other, which is too much to "
-            f"compute with: at most {LARGEST_BLOCK}; join groups or split the law"
+            f"the personal answers of {largest_block} groups depend on each other, which is too "
+            f"much to compute with: at most {MAX_BLOCK_GROUPS}; join groups or split the law"
         )
     return [tuple(sorted(block)) for block in blocks]
 
 
-def _outer(weight: Floats, left: Floats, right: Floats) -> Floats:
+def _sum_outer_products(target_weight: Floats, first_law: Floats, second_law: Floats) -> Floats:
     """Sum over the target of weight * left * right, of shape (sheets, D, D')."""
-    shape = weight.shape[0]
-    left = np.broadcast_to(left, (shape, *left.shape[1:]))
-    right = np.broadcast_to(right, (shape, *right.shape[1:]))
-    if left.shape[1] == 1:
-        left = np.broadcast_to(left, (shape, weight.shape[1], left.shape[2]))
-    if right.shape[1] == 1:
-        right = np.broadcast_to(right, (shape, weight.shape[1], right.shape[2]))
-    return np.asarray(np.matmul((weight[:, :, None] * left).transpose(0, 2, 1), right))
+    sheet_count = target_weight.shape[0]
+    first_law = np.broadcast_to(first_law, (sheet_count, *first_law.shape[1:]))
+    second_law = np.broadcast_to(second_law, (sheet_count, *second_law.shape[1:]))
+    if first_law.shape[1] == 1:
+        first_law = np.broadcast_to(
+            first_law, (sheet_count, target_weight.shape[1], first_law.shape[2])
+        )
+    if second_law.shape[1] == 1:
+        second_law = np.broadcast_to(
+            second_law, (sheet_count, target_weight.shape[1], second_law.shape[2])
+        )
+    return np.asarray(
+        np.matmul((target_weight[:, :, None] * first_law).transpose(0, 2, 1), second_law)
+    )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Booleans, Integers
-from discreet.collection.protocol import FEW
-from discreet.encoding import class_codes, own_answer
+from discreet.collection.protocol import MAX_ENUMERATED_OUTPUTS
+from discreet.encoding import encode_classes, respondent_error_context
 from discreet.errors import SchemaError
 from discreet.mechanisms.response import Unrelated
 from discreet.randomness import Random
@@ -21,15 +21,15 @@ from discreet.schema import Numeric
 if TYPE_CHECKING:
     from discreet.survey.questionnaire import Questionnaire
 
-__all__ = ["SheetChannel", "encoded", "prepared", "randomized"]
+__all__ = ["SheetChannel", "encode_columns", "encode_record", "randomize_records"]
 
 
 @dataclass(frozen=True)
 class SheetChannel:
     """The one question of a questionnaire, whose answer is the whole sheet.
 
-    A :class:`~discreet.collection.protocol.WholeChannel`: sheets are counted whole, so that any
-    predicate over the answers can be estimated later.
+    A :class:`~discreet.collection.protocol.WholeAnswerChannel`: sheets are counted whole, so that
+    any predicate over the answers can be estimated later.
     """
 
     names: tuple[str, ...]
@@ -46,17 +46,17 @@ class SheetChannel:
         return len(self.sizes)
 
     @property
-    def furthest(self) -> int:
+    def max_magnitude(self) -> int:
         """The last answer of the question that has most."""
         return max(self.sizes) - 1
 
     @cached_property
     def outputs(self) -> int | None:
-        """How many different sheets there are; None where they are more than ``FEW``."""
-        found = math.prod(self.sizes)
-        return found if found <= FEW else None
+        """How many different sheets there are; None above ``MAX_ENUMERATED_OUTPUTS``."""
+        sheet_count = math.prod(self.sizes)
+        return sheet_count if sheet_count <= MAX_ENUMERATED_OUTPUTS else None
 
-    def faulty(self, matrix: Integers) -> Booleans:
+    def find_faulty(self, matrix: Integers) -> Booleans:
         """Which sheets hold an answer that is not one of the public ones."""
         return np.asarray(((matrix < 0) | (matrix >= np.array(self.sizes))).any(axis=1))
 
@@ -64,81 +64,90 @@ class SheetChannel:
         """Nothing: sheets are counted whole."""
         return np.zeros(0, np.int64)
 
-    def possible(self, sums: Integers, answers: int) -> bool:
+    def is_possible(self, sums: Integers, answers: int) -> bool:
         """There are no sums."""
         return len(sums) == 0
 
 
-def prepared(
+def encode_record(
     questionnaire: Questionnaire,
     record: Mapping[str, Any],
     personal: Mapping[str, Any] | None,
     by_hand: bool,
 ) -> Integers:
     """Encode checked answers as one row; the person's own personal answers follow them."""
-    cells = _row(questionnaire, record)
-    asked = [n for g in questionnaire.groups if g.model == "unrelated" for n in g.questions]
+    answer_row = _encode_row(questionnaire, record)
+    personal_names = [
+        name
+        for group in questionnaire.groups
+        if group.model == "unrelated"
+        for name in group.questions
+    ]
     if by_hand:
         if personal is not None:
             raise SchemaError("by hand the personal answers are drawn before: leave them out")
-        return cells
-    if questionnaire.personal == "own" and asked:
+        return answer_row
+    if questionnaire.personal == "own" and personal_names:
         if personal is None:
             raise SchemaError(
                 "the personal answers of this survey are the respondent's own: pass personal="
             )
-        return np.hstack([cells, _row(questionnaire, personal, asked)])
+        return np.hstack([answer_row, _encode_row(questionnaire, personal, personal_names)])
     if personal is not None:
         raise SchemaError("in this survey the device draws the personal answers: leave them out")
-    return cells
+    return answer_row
 
 
-def _row(
-    questionnaire: Questionnaire, answers: Mapping[str, Any], asked: Sequence[str] | None = None
+def _encode_row(
+    questionnaire: Questionnaire,
+    answers: Mapping[str, Any],
+    expected_names: Sequence[str] | None = None,
 ) -> Integers:
     """Answers as one row of cell numbers, or an error that names what does not fit."""
-    asked = questionnaire.names if asked is None else asked
-    unknown = sorted(str(name) for name in answers.keys() - set(asked))
-    if unknown:
+    expected_names = questionnaire.names if expected_names is None else expected_names
+    unknown_names = sorted(str(name) for name in answers.keys() - set(expected_names))
+    if unknown_names:
         raise SchemaError(
-            f"there is an answer to {', '.join(unknown)}, which is not asked for; remove it"
+            f"there is an answer to {', '.join(unknown_names)}, which is not asked for; remove it"
         )
-    row = np.zeros((1, len(questionnaire.names)), np.int64)
-    for name in asked:
+    answer_row = np.zeros((1, len(questionnaire.names)), np.int64)
+    for name in expected_names:
         cells = questionnaire.cells[name]
-        if name not in answers and cells.missing is None:
+        if name not in answers and cells.missing_index is None:
             raise SchemaError(f"{name}: there is no answer; add one")
         value = answers.get(name)
-        clicked = isinstance(cells.feature, Numeric) and value in cells.labels  # "1 to 3"
-        if clicked and cells.labels.count(value) > 1:
+        is_label = isinstance(cells.feature, Numeric) and value in cells.labels  # "1 to 3"
+        if is_label and cells.labels.count(value) > 1:
             raise SchemaError(f"{name}: {value!r} names several answers; write the number itself")
-        with own_answer():
-            cell = cells.labels.index(value) if clicked else cells.index(value)
-        row[0, questionnaire.place[name]] = cell
-    return row
+        with respondent_error_context():
+            cell_index = cells.labels.index(value) if is_label else cells.encode_value(value)
+        answer_row[0, questionnaire.place[name]] = cell_index
+    return answer_row
 
 
-def encoded(questionnaire: Questionnaire, columns: Mapping[str, Any]) -> Integers:
+def encode_columns(questionnaire: Questionnaire, columns: Mapping[str, Any]) -> Integers:
     """Columns of true answers as cell numbers, one row per person, in the order of a sheet."""
     schema = questionnaire.schema
-    codes = [questionnaire.cells[name].column(columns[name]) for name in schema.names]
-    codes.append(class_codes(schema, columns[schema.target]))
-    return np.column_stack(codes).astype(np.int64)
+    code_columns = [questionnaire.cells[name].encode_column(columns[name]) for name in schema.names]
+    code_columns.append(encode_classes(schema, columns[schema.target]))
+    return np.column_stack(code_columns).astype(np.int64)
 
 
-def randomized(questionnaire: Questionnaire, answers: Integers, random: Random) -> Integers:
+def randomize_records(questionnaire: Questionnaire, answers: Integers, random: Random) -> Integers:
     """Randomized sheets of many people at once: what one device does, vectorised.
 
     Group after group: one coin per person, then the personal answers from the law, drawn whether
     or not they are needed. Where ``answers`` has twice as many columns as there are questions, the
     second half holds the people's own personal answers, and nothing is drawn for them.
     """
-    width = len(questionnaire.names)
-    private, personal = answers[:, :width], answers[:, width:]
-    sent = np.empty_like(private)
-    for channel, places in zip(questionnaire.channels, questionnaire.places, strict=True):
-        own = None
-        if isinstance(channel, Unrelated) and personal.size:
-            own = personal[:, places]
-        sent[:, places] = channel.perturb(private[:, places], random, own)
-    return sent
+    question_count = len(questionnaire.names)
+    private_answers, personal_answers = answers[:, :question_count], answers[:, question_count:]
+    sent_answers = np.empty_like(private_answers)
+    for channel, group_places in zip(questionnaire.channels, questionnaire.places, strict=True):
+        own_answers = None
+        if isinstance(channel, Unrelated) and personal_answers.size:
+            own_answers = personal_answers[:, group_places]
+        sent_answers[:, group_places] = channel.perturb(
+            private_answers[:, group_places], random, own_answers
+        )
+    return sent_answers

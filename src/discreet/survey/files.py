@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from discreet.documents import Body, load
+from discreet.documents import Body, load_document
 from discreet.errors import PrivacyError, SchemaError
-from discreet.mechanisms.laws import LARGEST_TOTAL, rational
-from discreet.mechanisms.oracle import share
+from discreet.mechanisms.laws import MAX_WEIGHT_TOTAL, parse_rational
+from discreet.mechanisms.oracle import to_probability
 from discreet.schema import Categorical, Feature, Numeric, Schema, Value
 from discreet.shuffling import Shuffle
 from discreet.survey.group import GroupBody
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from discreet.mechanisms.response import Response
     from discreet.survey.questionnaire import PersonalLaw, Questionnaire
 
-__all__ = ["body_of", "questionnaire_of"]
+__all__ = ["make_questionnaire_body", "parse_questionnaire"]
 
 Weight = int | float | str
-WORD = re.compile(r"[0-9]{1,20}")
-OPTIONS = ("missing", "outliers", "unseen", "missing_tokens", "inferred")
+INTEGER_PATTERN = re.compile(r"[0-9]{1,20}")
+SCHEMA_OPTIONS = ("missing", "outliers", "unseen", "missing_tokens", "inferred")
 
 
 class PersonalBody(Body):
@@ -43,7 +43,7 @@ class SurveyQuestionBody(Body):
     optional: bool = False
     personal: PersonalBody = PersonalBody()
 
-    def feature(self) -> Feature:
+    def to_feature(self) -> Feature:
         if self.answers is not None:
             if self.lower is not None or self.upper is not None or self.cuts is not None:
                 raise SchemaError(f"{self.name}: has answers and bounds; a number has cuts instead")
@@ -85,10 +85,12 @@ class QuestionnaireBody(Body):
     channels: list[dict[str, Any]] | None = None
 
 
-def body_of(questionnaire: Questionnaire) -> dict[str, Any]:
+def make_questionnaire_body(questionnaire: Questionnaire) -> dict[str, Any]:
     """Plain values of a questionnaire, in the canonical form of its digest."""
     schema = questionnaire.schema
-    single = {law.questions[0]: law for law in questionnaire.laws if len(law.questions) == 1}
+    laws_by_question = {
+        law.questions[0]: law for law in questionnaire.laws if len(law.questions) == 1
+    }
     shuffled = questionnaire.shuffled
     return {
         "title": questionnaire.title,
@@ -97,7 +99,10 @@ def body_of(questionnaire: Questionnaire) -> dict[str, Any]:
         "target": schema.target,
         "personal": questionnaire.personal,
         "device": questionnaire.device,
-        "questions": [_question(questionnaire, name, single) for name in questionnaire.names],
+        "questions": [
+            _make_question_body(questionnaire, name, laws_by_question)
+            for name in questionnaire.names
+        ],
         "joint": [
             {"questions": list(law.questions), "law": list(law.weights)}
             for law in questionnaire.laws
@@ -105,142 +110,176 @@ def body_of(questionnaire: Questionnaire) -> dict[str, Any]:
         ],
         "groups": [group.to_body() for group in questionnaire.groups],
         **({} if shuffled is None else {"shuffled": shuffled.to_body()}),
-        **{name: getattr(schema, name) for name in OPTIONS[:3]},
+        **{name: getattr(schema, name) for name in SCHEMA_OPTIONS[:3]},
         "missing_tokens": list(schema.missing_tokens),
         "inferred": schema.inferred,
-        "channels": _stated(questionnaire.channels),
+        "channels": _make_channel_bodies(questionnaire.channels),
     }
 
 
-def _question(
+def _make_question_body(
     questionnaire: Questionnaire, name: str, laws: dict[str, PersonalLaw]
 ) -> dict[str, Any]:
     feature = questionnaire.cells[name].feature
     wording = questionnaire.wording.get(name)
-    body: dict[str, Any] = {"name": name, "wording": wording.private if wording else ""}
+    question_body: dict[str, Any] = {"name": name, "wording": wording.private if wording else ""}
     if isinstance(feature, Categorical):
-        body["answers"] = list(feature.values)
+        question_body["answers"] = list(feature.values)
     else:
-        body |= {"lower": feature.lower, "upper": feature.upper, "integer": feature.integer}
-        body["cuts"] = list(questionnaire.cuts[name])
-    body["optional"] = feature.optional
+        question_body |= {
+            "lower": feature.lower,
+            "upper": feature.upper,
+            "integer": feature.integer,
+        }
+        question_body["cuts"] = list(questionnaire.cuts[name])
+    question_body["optional"] = feature.optional
     law = list(laws[name].weights) if name in laws else None
-    body["personal"] = {"wording": wording.personal if wording else "", "law": law}
-    return body
+    question_body["personal"] = {"wording": wording.personal if wording else "", "law": law}
+    return question_body
 
 
-def questionnaire_of(text: str | bytes) -> Questionnaire:
+def parse_questionnaire(text: str | bytes) -> Questionnaire:
     """Parse a questionnaire; errors name the fault and the fix."""
     from discreet.survey.questionnaire import VERSION
 
-    body = load(text, "questionnaire", VERSION, QuestionnaireBody, sealed=False)
-    made, stated = _made(body), body.channels
-    if stated is not None and stated != _stated(made.channels):
-        made = made.with_channels(_channels_as_published(made, stated))
-    if stated is not None and stated != _stated(made.channels):
+    body = load_document(text, "questionnaire", VERSION, QuestionnaireBody, sealed=False)
+    questionnaire, stated_channels = _build_questionnaire(body), body.channels
+    if stated_channels is not None and stated_channels != _make_channel_bodies(
+        questionnaire.channels
+    ):
+        questionnaire = questionnaire.with_channels(
+            _restore_published_channels(questionnaire, stated_channels)
+        )
+    if stated_channels is not None and stated_channels != _make_channel_bodies(
+        questionnaire.channels
+    ):
         raise PrivacyError(
             "the channels of this questionnaire are not those of its theta and laws; a device "
             "would randomize otherwise than promised. Remove 'channels' and check again"
         )
-    return made
+    return questionnaire
 
 
-def _stated(channels: Sequence[Response]) -> list[dict[str, Any]]:
-    return [{"model": channel.name, **channel.parameters()} for channel in channels]
+def _make_channel_bodies(channels: Sequence[Response]) -> list[dict[str, Any]]:
+    return [{"model": channel.name, **channel.get_parameters()} for channel in channels]
 
 
-def _channels_as_published(
-    made: Questionnaire, stated: Sequence[dict[str, Any]]
+def _restore_published_channels(
+    questionnaire: Questionnaire, stated_channels: Sequence[dict[str, Any]]
 ) -> tuple[Response, ...]:
     """Channels whose theta is the stated one, where the shuffle decides it.
 
     What a shuffle allows is computed less closely by some versions than by others. Sheets that were
     sent are counted by the channels that people were shown.
     """
-    channels = list(made.channels)
-    for number, (group, one) in enumerate(zip(made.groups, stated, strict=False)):
-        theta = str(one.get("theta"))
-        if group.epsilon != "shuffled" or not WORD.fullmatch(theta):
+    channels = list(questionnaire.channels)
+    for group_number, (group, channel_body) in enumerate(
+        zip(questionnaire.groups, stated_channels, strict=False)
+    ):
+        published_threshold = str(channel_body.get("theta"))
+        if group.epsilon != "shuffled" or not INTEGER_PATTERN.fullmatch(published_threshold):
             continue
-        if int(theta) <= channels[number].threshold:
-            channels[number] = replace(channels[number], theta=share(int(theta)))
-            channels[number].check_estimable()
+        if int(published_threshold) <= channels[group_number].threshold:
+            channels[group_number] = replace(
+                channels[group_number], theta=to_probability(int(published_threshold))
+            )
+            channels[group_number].check_estimable()
     return tuple(channels)
 
 
-def _made(body: QuestionnaireBody) -> Questionnaire:
+def _build_questionnaire(body: QuestionnaireBody) -> Questionnaire:
     from discreet.survey.questionnaire import PersonalLaw, Questionnaire, Wording
 
-    names = [question.name for question in body.questions]
-    for name in names:
-        if names.count(name) > 1:
-            raise SchemaError(f"two questions are named {name!r}; rename one")
-    target = [question for question in body.questions if question.name == body.target]
-    if not target:
+    question_names = [question.name for question in body.questions]
+    for question_name in question_names:
+        if question_names.count(question_name) > 1:
+            raise SchemaError(f"two questions are named {question_name!r}; rename one")
+    target_questions = [question for question in body.questions if question.name == body.target]
+    if not target_questions:
         raise SchemaError(
-            f"target is {body.target!r}, which is not one of the questions: {', '.join(names)}"
+            f"target is {body.target!r}, which is not one of the questions: "
+            f"{', '.join(question_names)}"
         )
-    if target[0].answers is None or target[0].optional:
+    if target_questions[0].answers is None or target_questions[0].optional:
         raise SchemaError(f"{body.target}: the target needs a list of answers and is not optional")
-    others = [question for question in body.questions if question.name != body.target]
+    feature_questions = [question for question in body.questions if question.name != body.target]
     schema = Schema(
-        [question.feature() for question in others],
+        [question.to_feature() for question in feature_questions],
         body.target,
-        target[0].answers,
-        **{name: getattr(body, name) for name in OPTIONS},
+        target_questions[0].answers,
+        **{option_name: getattr(body, option_name) for option_name in SCHEMA_OPTIONS},
     )
-    laws = [
-        PersonalLaw((question.name,), whole_weights(question.name, question.personal.law))
+    personal_laws = [
+        PersonalLaw((question.name,), reduce_weights(question.name, question.personal.law))
         for question in body.questions
         if question.personal.law is not None
     ]
-    laws += [
-        PersonalLaw(tuple(one.questions), whole_weights(" + ".join(one.questions), _flat(one.law)))
-        for one in body.joint
+    personal_laws += [
+        PersonalLaw(
+            tuple(joint.questions),
+            reduce_weights(" + ".join(joint.questions), _flatten_law(joint.law)),
+        )
+        for joint in body.joint
     ]
-    made = Questionnaire(
+    questionnaire = Questionnaire(
         schema,
-        [group.group() for group in body.groups],
-        laws,
-        {q.name: tuple(q.cuts) for q in body.questions if q.cuts is not None},
+        [group.to_group() for group in body.groups],
+        personal_laws,
+        {
+            question.name: tuple(question.cuts)
+            for question in body.questions
+            if question.cuts is not None
+        },
         body.personal,  # type: ignore[arg-type]
         body.device,  # type: ignore[arg-type]
-        {q.name: Wording(q.wording, q.personal.wording) for q in body.questions},
+        {
+            question.name: Wording(question.wording, question.personal.wording)
+            for question in body.questions
+        },
         body.title,
         body.introduction,
         body.notes,
-        _shuffle(body.shuffled),
+        _build_shuffle(body.shuffled),
     )
-    if body.shuffled is None or made.shuffled is not None:
-        return made
-    stated = Shuffle.of(made.blanket, body.shuffled.delta, body.shuffled.respondents)
-    return replace(made, shuffled=stated)
+    if body.shuffled is None or questionnaire.shuffled is not None:
+        return questionnaire
+    stated_shuffle = Shuffle.from_blanket(
+        questionnaire.blanket, body.shuffled.delta, body.shuffled.respondents
+    )
+    return replace(questionnaire, shuffled=stated_shuffle)
 
 
-def _shuffle(body: ShuffledBody | None) -> Shuffle | None:
+def _build_shuffle(body: ShuffledBody | None) -> Shuffle | None:
     if body is None or body.epsilon is None:
         return None
     return Shuffle(body.epsilon, body.delta, body.respondents)
 
 
-def _flat(law: Sequence[Any]) -> list[Any]:
-    return [w for part in law for w in (_flat(part) if isinstance(part, list) else [part])]
+def _flatten_law(law: Sequence[Any]) -> list[Any]:
+    return [
+        weight
+        for item in law
+        for weight in (_flatten_law(item) if isinstance(item, list) else [item])
+    ]
 
 
-def whole_weights(title: str, law: Sequence[Weight]) -> tuple[int, ...]:
+def reduce_weights(title: str, law: Sequence[Weight]) -> tuple[int, ...]:
     """Weights or probabilities as whole numbers without a common divisor."""
-    numbers = [rational(f"{title}: a weight of its personal law", weight) for weight in law]
-    if not numbers or min(numbers) < 0 or sum(numbers) == 0:
+    exact_weights = [
+        parse_rational(f"{title}: a weight of its personal law", weight) for weight in law
+    ]
+    if not exact_weights or min(exact_weights) < 0 or sum(exact_weights) == 0:
         raise SchemaError(f"{title}: its personal law needs weights of 0 or more, not all zero")
-    fractional = any(number.denominator > 1 for number in numbers)
-    if fractional and sum(numbers) != 1:
+    is_fractional = any(number.denominator > 1 for number in exact_weights)
+    if is_fractional and sum(exact_weights) != 1:
         raise SchemaError(
-            f"{title}: the probabilities of its personal law add up to {float(sum(numbers)):g}, "
-            "not 1; correct them, or write whole-number weights such as [1, 2]"
+            f"{title}: the probabilities of its personal law add up to "
+            f"{float(sum(exact_weights)):g}, not 1; correct them, or write whole-number weights "
+            "such as [1, 2]"
         )
-    common = math.lcm(*(number.denominator for number in numbers))
-    whole = [int(number * common) for number in numbers]
-    divisor = math.gcd(*whole)
-    if sum(whole) // divisor >= LARGEST_TOTAL:
+    common_denominator = math.lcm(*(number.denominator for number in exact_weights))
+    integer_weights = [int(number * common_denominator) for number in exact_weights]
+    common_divisor = math.gcd(*integer_weights)
+    if sum(integer_weights) // common_divisor >= MAX_WEIGHT_TOTAL:
         raise SchemaError(f"{title}: its personal law needs weights beyond 2^53; round them")
-    return tuple(number // divisor for number in whole)
+    return tuple(number // common_divisor for number in integer_weights)

@@ -10,16 +10,16 @@ from typing import Any, Literal, get_args
 
 from discreet.documents import Body
 from discreet.errors import PrivacyError, SchemaError
-from discreet.mechanisms.laws import Law, rational
-from discreet.mechanisms.oracle import ONE
+from discreet.mechanisms.laws import AnswerLaw, parse_rational
+from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.mechanisms.response import Related, Response, Unrelated
 from discreet.schema import refuse_set
 
-__all__ = ["Group", "GroupBody", "Model", "channels_of"]
+__all__ = ["Group", "GroupBody", "ResponseModel", "make_channels"]
 
-Model = Literal["unrelated", "related"]
+ResponseModel = Literal["unrelated", "related"]
 Number = int | float | str
-ROOM = Fraction(1001, 1000)
+MIN_ODDS_RATIO = Fraction(1001, 1000)
 """Least odds ratio that groups with a belief need; less reveals too little to estimate."""
 
 
@@ -49,22 +49,24 @@ class Group:
     theta: Number | Fraction | None = None
     epsilon: float | Literal["shuffled"] | None = None
     belief: tuple[Number, Number] | None = None
-    model: Model = "unrelated"
+    model: ResponseModel = "unrelated"
 
     def __post_init__(self) -> None:
         refuse_set("a group", "questions", self.questions)
         object.__setattr__(self, "questions", tuple(self.questions))
-        object.__setattr__(self, "theta", _plain(self.theta))
+        object.__setattr__(self, "theta", _to_plain_number(self.theta))
         title = " + ".join(map(str, self.questions)) or "a group"
         if not self.questions:
             raise SchemaError("a group has no questions; list at least one name")
-        if self.model not in get_args(Model):
+        if self.model not in get_args(ResponseModel):
             raise SchemaError(f"{title}: model is {self.model!r}; write unrelated or related")
-        given = [n for n in ("theta", "epsilon", "belief") if getattr(self, n) is not None]
-        if len(given) != 1:
+        stated_rules = [
+            rule for rule in ("theta", "epsilon", "belief") if getattr(self, rule) is not None
+        ]
+        if len(stated_rules) != 1:
             raise PrivacyError(
                 f"{title}: say how often the truth is sent with exactly one of theta, epsilon and "
-                f"belief; this group has {' and '.join(given) or 'none'}"
+                f"belief; this group has {' and '.join(stated_rules) or 'none'}"
             )
         if isinstance(self.epsilon, str) and self.epsilon != "shuffled":
             raise PrivacyError(
@@ -76,27 +78,27 @@ class Group:
         """The questions, for tables."""
         return " + ".join(self.questions)
 
-    def channel(
-        self, sizes: Sequence[int], laws: Sequence[Law], ratio: Fraction | None = None
+    def make_channel(
+        self, sizes: Sequence[int], laws: Sequence[AnswerLaw], ratio: Fraction | None = None
     ) -> Response:
         """The mechanism of this group for questions of these sizes.
 
         Parameters
         ----------
         sizes : sequence of int
-        laws : sequence of Law
+        laws : sequence of AnswerLaw
         ratio : Fraction, optional
             By how much a report may multiply odds, for a group with a belief.
         """
         try:
-            made = self._channel(tuple(sizes), tuple(laws), ratio)
-            made.check_estimable()
+            response = self._make_channel(tuple(sizes), tuple(laws), ratio)
+            response.check_estimable()
         except (SchemaError, PrivacyError, ValueError) as error:
             raise type(error)(f"group {self.name}: {error}") from None
-        return made
+        return response
 
-    def _channel(
-        self, sizes: tuple[int, ...], laws: tuple[Law, ...], ratio: Fraction | None
+    def _make_channel(
+        self, sizes: tuple[int, ...], laws: tuple[AnswerLaw, ...], ratio: Fraction | None
     ) -> Response:
         if self.theta is not None:
             if self.model == "related":
@@ -105,30 +107,30 @@ class Group:
         if self.epsilon is not None:
             assert self.epsilon != "shuffled"  # the questionnaire has given it a number
             if self.model == "related":
-                return Related.of_epsilon(self.epsilon, sizes)
-            return Unrelated.of_epsilon(self.epsilon, sizes, laws)
-        ratio = odds_ratio(self.belief) if ratio is None else ratio
+                return Related.from_epsilon(self.epsilon, sizes)
+            return Unrelated.from_epsilon(self.epsilon, sizes, laws)
+        ratio = compute_odds_ratio(self.belief) if ratio is None else ratio
         if self.model == "related":
-            return Related.of_ratio(ratio, sizes)
-        return Unrelated.of_ratio(ratio, sizes, laws)
+            return Related.from_ratio(ratio, sizes)
+        return Unrelated.from_ratio(ratio, sizes, laws)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
-        body: dict[str, Any] = {"questions": list(self.questions), "model": self.model}
+        group_body: dict[str, Any] = {"questions": list(self.questions), "model": self.model}
         if self.theta is not None:
-            body["theta"] = self.theta
+            group_body["theta"] = self.theta
         if self.epsilon is not None:
-            body["epsilon"] = self.epsilon
+            group_body["epsilon"] = self.epsilon
         if self.belief is not None:
-            body["belief"] = {"prior": self.belief[0], "posterior": self.belief[1]}
-        return body
+            group_body["belief"] = {"prior": self.belief[0], "posterior": self.belief[1]}
+        return group_body
 
 
-def channels_of(
+def make_channels(
     groups: Sequence[Group],
     sizes: Sequence[Sequence[int]],
-    laws: Sequence[Sequence[Law]],
-    own: bool = False,
+    laws: Sequence[Sequence[AnswerLaw]],
+    has_own_personal: bool = False,
 ) -> tuple[Response, ...]:
     """The mechanisms of all groups of a sheet.
 
@@ -136,52 +138,60 @@ def channels_of(
     ----------
     groups : sequence of Group
     sizes, laws : one for each group
-        As in ``Group.channel``.
-    own : bool
+        As in ``Group.make_channel``.
+    has_own_personal : bool
         Whether the personal answers are the respondents' own: then no belief can be promised.
     """
-    asked = list(zip(groups, sizes, laws, strict=True))
-    stated = [group for group in groups if group.belief is not None]
-    if not stated:
-        return tuple(group.channel(size, law) for group, size, law in asked)
-    if own:
+    group_inputs = list(zip(groups, sizes, laws, strict=True))
+    belief_groups = [group for group in groups if group.belief is not None]
+    if not belief_groups:
+        return tuple(
+            group.make_channel(group_sizes, group_laws)
+            for group, group_sizes, group_laws in group_inputs
+        )
+    if has_own_personal:
         raise PrivacyError(
-            f"group {stated[0].name}: a belief cannot be promised where the personal answers are "
-            "the respondents' own, because somebody may know them; write theta, or personal: device"
+            f"group {belief_groups[0].name}: a belief cannot be promised where the personal "
+            "answers are the respondents' own, because somebody may know them; write theta, or "
+            "personal: device"
         )
     try:
-        ratio = min(odds_ratio(group.belief) for group in stated)
+        ratio = min(compute_odds_ratio(group.belief) for group in belief_groups)
     except PrivacyError as error:
-        raise PrivacyError(f"group {' or '.join(one.name for one in stated)}: {error}") from None
-    fixed = {
-        number: group.channel(size, law)
-        for number, (group, size, law) in enumerate(asked)
+        raise PrivacyError(
+            f"group {' or '.join(group.name for group in belief_groups)}: {error}"
+        ) from None
+    fixed_channels = {
+        group_number: group.make_channel(group_sizes, group_laws)
+        for group_number, (group, group_sizes, group_laws) in enumerate(group_inputs)
         if group.belief is None
     }
-    for number, channel in fixed.items():
-        worst = channel.worst_ratio()
-        if worst is None or ratio < worst * ROOM:
+    for group_number, channel in fixed_channels.items():
+        worst_ratio = channel.compute_worst_ratio()
+        if worst_ratio is None or ratio < worst_ratio * MIN_ODDS_RATIO:
             raise PrivacyError(
-                f"group {groups[number].name}: its sheet alone may raise a belief as far as the "
-                f"belief stated for {stated[0].name} or further, and the two may be related; lower "
-                "its theta"
+                f"group {groups[group_number].name}: its sheet alone may raise a belief as far as "
+                f"the belief stated for {belief_groups[0].name} or further, and the two may be "
+                "related; lower its theta"
             )
-        ratio /= worst
-    each = _root_below(ratio, len(stated))
+        ratio /= worst_ratio
+    ratio_share = _compute_root_below(ratio, len(belief_groups))
     return tuple(
-        fixed[number] if number in fixed else group.channel(size, law, each)
-        for number, (group, size, law) in enumerate(asked)
+        fixed_channels[group_number]
+        if group_number in fixed_channels
+        else group.make_channel(group_sizes, group_laws, ratio_share)
+        for group_number, (group, group_sizes, group_laws) in enumerate(group_inputs)
     )
 
 
-def odds_ratio(belief: Any) -> Fraction:
+def compute_odds_ratio(belief: Any) -> Fraction:
     """How much a sheet may multiply the odds, so that the prior stays below the posterior.
 
     b/(1-b) = ratio * a/(1-a). The bound holds for every statement about the answers, because the
     likelihood ratio of two statements is at most the largest of any two whole sheets of answers;
     that of a sheet is the product of the groups', which are randomized independently.
     """
-    prior, posterior = (rational("belief", number) for number in belief)
+    prior, posterior = (parse_rational("belief", number) for number in belief)
     if not 0 < prior < posterior < 1:
         raise PrivacyError(
             f"belief is {float(prior):g} before and {float(posterior):g} after; it must hold that "
@@ -190,23 +200,23 @@ def odds_ratio(belief: Any) -> Fraction:
     return posterior * (1 - prior) / (prior * (1 - posterior))
 
 
-def _root_below(ratio: Fraction, degree: int) -> Fraction:
+def _compute_root_below(ratio: Fraction, degree: int) -> Fraction:
     """The largest multiple of 2^-64 whose power is at most a ratio above 1; the ratio itself for
     the first power.
     """
     if degree == 1:
         return ratio
-    low, high = ONE, math.ceil(ratio) * ONE
-    while high - low > 1:
-        middle = (low + high) // 2
-        if Fraction(middle, ONE) ** degree <= ratio:
-            low = middle
+    lower, upper = PROBABILITY_UNIT, math.ceil(ratio) * PROBABILITY_UNIT
+    while upper - lower > 1:
+        middle = (lower + upper) // 2
+        if Fraction(middle, PROBABILITY_UNIT) ** degree <= ratio:
+            lower = middle
         else:
-            high = middle
-    return Fraction(low, ONE)
+            upper = middle
+    return Fraction(lower, PROBABILITY_UNIT)
 
 
-def _plain(theta: Any) -> Number | None:
+def _to_plain_number(theta: Any) -> Number | None:
     """Theta as JSON can hold it: a fraction as text, a numpy number as Python's."""
     if isinstance(theta, Fraction):
         return str(theta)
@@ -222,12 +232,12 @@ class GroupBody(Body):
     """Shape of a group on disk."""
 
     questions: list[str]
-    model: Model = "unrelated"
+    model: ResponseModel = "unrelated"
     theta: Number | None = None
     epsilon: float | Literal["shuffled"] | None = None
     belief: BeliefBody | None = None
 
-    def group(self) -> Group:
+    def to_group(self) -> Group:
         """The group this shape stands for."""
         belief = None if self.belief is None else (self.belief.prior, self.belief.posterior)
         return Group(tuple(self.questions), self.theta, self.epsilon, belief, self.model)

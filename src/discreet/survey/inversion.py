@@ -21,32 +21,33 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
-from discreet.mechanisms.laws import expectation
+from discreet.mechanisms.laws import average_over_axes
 from discreet.mechanisms.response import Unrelated
 from discreet.privacy import Guarantee
 from discreet.statistics import Statistics, Table
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.variance import ChannelVariance, Estimate
-from discreet.survey.whole import likeliest
+from discreet.survey.whole import fit_whole_sheets
 
 __all__ = [
     "Estimate",
     "SharePrecision",
-    "channel_variance",
+    "apply_channel",
+    "compute_channel_variance",
+    "compute_precision",
     "estimate_share",
-    "mixed",
-    "precision_of",
-    "statistics_of",
-    "unmixed",
+    "estimate_statistics",
+    "invert_channel",
 ]
 
-CHUNK = 1 << 21
+MAX_HELD_SCORES = 1 << 21
 """Numbers of inverted indicators that are held at once."""
-TINY = 1e-300
+MIN_VARIANCE_SUM = 1e-300
+"""Least sum of variances that is a divisor; guards against zero."""
 
 
-def unmixed(questionnaire: Questionnaire, names: Sequence[str], function: Floats) -> Floats:
+def invert_channel(questionnaire: Questionnaire, names: Sequence[str], function: Floats) -> Floats:
     """Scores of the answers sent: ``function`` of the true answers with all channels inverted.
 
     Parameters
@@ -57,94 +58,138 @@ def unmixed(questionnaire: Questionnaire, names: Sequence[str], function: Floats
     function : array
         Leading axes beyond the questions are left alone.
     """
-    axes = _axes(questionnaire, names, function)
-    drawn = [n for n in axes if isinstance(questionnaire.channels[n], Unrelated)]
-    if questionnaire.spanning and len(drawn) > 1:
-        for number in drawn:
-            questionnaire.channels[number].check_estimable()
-        function = _together(questionnaire, names, function, {n: axes.pop(n) for n in drawn})
-    for number, places in axes.items():
-        function = questionnaire.channels[number].unmixed(function, places)
+    axes_by_group = _map_axes(questionnaire, names, function)
+    unrelated_groups = [
+        group_number
+        for group_number in axes_by_group
+        if isinstance(questionnaire.channels[group_number], Unrelated)
+    ]
+    if questionnaire.has_spanning_laws and len(unrelated_groups) > 1:
+        for group_number in unrelated_groups:
+            questionnaire.channels[group_number].check_estimable()
+        function = _invert_dependent_groups(
+            questionnaire,
+            names,
+            function,
+            {group_number: axes_by_group.pop(group_number) for group_number in unrelated_groups},
+        )
+    for group_number, group_axes in axes_by_group.items():
+        function = questionnaire.channels[group_number].invert_channel(function, group_axes)
     return function
 
 
-def mixed(questionnaire: Questionnaire, names: Sequence[str], function: Floats) -> Floats:
+def apply_channel(questionnaire: Questionnaire, names: Sequence[str], function: Floats) -> Floats:
     """Expected value of a function of the answers sent, for each of the true answers.
 
-    Parameters are those of ``unmixed``, which is its inverse.
+    Parameters are those of ``invert_channel``, which is its inverse.
     """
-    axes = _axes(questionnaire, names, function)
-    drawn = [n for n in axes if isinstance(questionnaire.channels[n], Unrelated)]
-    if questionnaire.spanning and len(drawn) > 1:
-        first = function.ndim - len(names)
-        some = {n: axes.pop(n) for n in drawn}
-        found = np.zeros_like(function)
-        for size in range(len(drawn) + 1):
-            for kept in itertools.combinations(drawn, size):
-                places = [axis for n in drawn if n not in kept for axis in some[n].values()]
-                law = questionnaire.law([names[axis - first] for axis in places])
-                chance = math.prod(
-                    theta if n in kept else 1 - theta
-                    for n in drawn
-                    for theta in [float(questionnaire.channels[n].theta_exact)]
+    axes_by_group = _map_axes(questionnaire, names, function)
+    unrelated_groups = [
+        group_number
+        for group_number in axes_by_group
+        if isinstance(questionnaire.channels[group_number], Unrelated)
+    ]
+    if questionnaire.has_spanning_laws and len(unrelated_groups) > 1:
+        first_axis = function.ndim - len(names)
+        unrelated_axes = {
+            group_number: axes_by_group.pop(group_number) for group_number in unrelated_groups
+        }
+        expected_function = np.zeros_like(function)
+        for true_count in range(len(unrelated_groups) + 1):
+            for true_groups in itertools.combinations(unrelated_groups, true_count):
+                replaced_axes = [
+                    axis
+                    for group_number in unrelated_groups
+                    if group_number not in true_groups
+                    for axis in unrelated_axes[group_number].values()
+                ]
+                personal_law = questionnaire.compute_personal_law(
+                    [names[axis - first_axis] for axis in replaced_axes]
                 )
-                found = found + chance * expectation(function, law, places)
-        function = found
-    for number, places_of in axes.items():
-        function = questionnaire.channels[number].mixed(function, places_of)
+                probability = math.prod(
+                    group_theta if group_number in true_groups else 1 - group_theta
+                    for group_number in unrelated_groups
+                    for group_theta in [float(questionnaire.channels[group_number].theta_exact)]
+                )
+                expected_function = expected_function + probability * average_over_axes(
+                    function, personal_law, replaced_axes
+                )
+        function = expected_function
+    for group_number, group_axes in axes_by_group.items():
+        function = questionnaire.channels[group_number].apply_channel(function, group_axes)
     return function
 
 
-def _axes(
+def _map_axes(
     questionnaire: Questionnaire, names: Sequence[str], function: Floats
 ) -> dict[int, dict[int, int]]:
     """For each group that is asked about: place in the group to axis of the function."""
-    first = function.ndim - len(names)
-    axes: dict[int, dict[int, int]] = {}
-    for k, name in enumerate(names):
-        number = questionnaire.group_of(name)
-        inside = questionnaire.groups[number].questions.index(name)
-        axes.setdefault(number, {})[inside] = first + k
-    return axes
+    first_axis = function.ndim - len(names)
+    axes_by_group: dict[int, dict[int, int]] = {}
+    for offset, name in enumerate(names):
+        group_number = questionnaire.find_group(name)
+        group_position = questionnaire.groups[group_number].questions.index(name)
+        axes_by_group.setdefault(group_number, {})[group_position] = first_axis + offset
+    return axes_by_group
 
 
-def channel_variance(
+def compute_channel_variance(
     questionnaire: Questionnaire, names: Sequence[str], tables: Floats, scores: Floats
 ) -> ChannelVariance:
     """Known variance of the scores of predicates; leading axes run over predicates."""
-    axes = range(tables.ndim - len(names), tables.ndim)
-    squares, cubes = (mixed(questionnaire, names, scores**power) for power in (2, 3))
-    return ChannelVariance.of(tables, squares, cubes, axes)
+    question_axes = range(tables.ndim - len(names), tables.ndim)
+    squares, cubes = (apply_channel(questionnaire, names, scores**power) for power in (2, 3))
+    return ChannelVariance.from_moments(tables, squares, cubes, question_axes)
 
 
-def _together(
+def _invert_dependent_groups(
     questionnaire: Questionnaire,
     names: Sequence[str],
     function: Floats,
-    axes: Mapping[int, Mapping[int, int]],
+    axes_by_group: Mapping[int, Mapping[int, int]],
 ) -> Floats:
     """Invert several groups whose personal answers depend on each other.
 
     E[g(sent)] = sum over the sets S of groups that sent the truth of P(S) E_Y g(x_S, Y): solved for
     E g(x), the terms of smaller S by the same formula (MRR, 6.3, for any number of groups).
     """
-    first = function.ndim - len(names)
-    theta = {n: float(questionnaire.channels[n].theta_exact) for n in axes}
+    first_axis = function.ndim - len(names)
+    theta_by_group = {
+        group_number: float(questionnaire.channels[group_number].theta_exact)
+        for group_number in axes_by_group
+    }
 
-    def solved(g: Floats, active: tuple[int, ...]) -> Floats:
-        if not active:
+    def solve_groups(g: Floats, active_groups: tuple[int, ...]) -> Floats:
+        if not active_groups:
             return g
-        found = g.copy()
-        for size in range(len(active)):
-            for kept in itertools.combinations(active, size):
-                lost = [n for n in active if n not in kept]
-                places = [axis for n in lost for axis in axes[n].values()]
-                law = questionnaire.law([names[axis - first] for axis in places])
-                weight = math.prod(theta[n] if n in kept else 1 - theta[n] for n in active)
-                found = found - weight * solved(expectation(g, law, places), kept)
-        return found / math.prod(theta[n] for n in active)
+        solution = g.copy()
+        for true_count in range(len(active_groups)):
+            for true_groups in itertools.combinations(active_groups, true_count):
+                replaced_groups = [
+                    group_number
+                    for group_number in active_groups
+                    if group_number not in true_groups
+                ]
+                replaced_axes = [
+                    axis
+                    for group_number in replaced_groups
+                    for axis in axes_by_group[group_number].values()
+                ]
+                personal_law = questionnaire.compute_personal_law(
+                    [names[axis - first_axis] for axis in replaced_axes]
+                )
+                probability = math.prod(
+                    theta_by_group[group_number]
+                    if group_number in true_groups
+                    else 1 - theta_by_group[group_number]
+                    for group_number in active_groups
+                )
+                solution = solution - probability * solve_groups(
+                    average_over_axes(g, personal_law, replaced_axes), true_groups
+                )
+        return solution / math.prod(theta_by_group[group_number] for group_number in active_groups)
 
-    return np.broadcast_to(solved(function, tuple(axes)), function.shape)
+    return np.broadcast_to(solve_groups(function, tuple(axes_by_group)), function.shape)
 
 
 def estimate_share(tally: Tally[Questionnaire], predicate: Predicate | str) -> Estimate:
@@ -158,16 +203,21 @@ def estimate_share(tally: Tally[Questionnaire], predicate: Predicate | str) -> E
     """
     if isinstance(predicate, str):
         predicate = Predicate.parse(tally.collection, predicate)
-    people = _people(tally)
-    table = np.asarray(predicate.table, float)
-    scores = unmixed(tally.collection, predicate.names, table)
-    channel = channel_variance(tally.collection, predicate.names, table, scores)
-    sent = tally.margin(predicate.names)
-    count, extra = float((sent * scores).sum()), float((sent * (scores**2 - scores)).sum())
-    return Estimate(count, people, extra, channel)
+    respondents = _require_respondents(tally)
+    truth_table = np.asarray(predicate.table, float)
+    scores = invert_channel(tally.collection, predicate.names, truth_table)
+    known_variance = compute_channel_variance(
+        tally.collection, predicate.names, truth_table, scores
+    )
+    sent_counts = tally.count_margin(predicate.names)
+    estimated_count = float((sent_counts * scores).sum())
+    extra_sum = float((sent_counts * (scores**2 - scores)).sum())
+    return Estimate(estimated_count, respondents, extra_sum, known_variance)
 
 
-def statistics_of(tally: Tally[Questionnaire], guarantee: Guarantee | None = None) -> Statistics:
+def estimate_statistics(
+    tally: Tally[Questionnaire], guarantee: Guarantee | None = None
+) -> Statistics:
     """Unbiased statistics for a model: class totals and class-by-answer tables.
 
     Parameters
@@ -177,46 +227,59 @@ def statistics_of(tally: Tally[Questionnaire], guarantee: Guarantee | None = Non
         The promise to attach; if not given the questionnaire's, for as many as were counted.
     """
     survey = tally.collection
-    _people(tally)
+    _require_respondents(tally)
     target = survey.schema.target
-    totals, variances = _counted(tally, (target,))
+    class_totals, total_variances = _estimate_counts(tally, (target,))
     tables = {}
     for name in survey.schema.names:
-        counts, noise = _counted(tally, (target, name))
-        opposed = 0.0
-        if survey.group_of(name) != survey.group_of(target):
+        counts, cell_variances = _estimate_counts(tally, (target, name))
+        cancelling_share = 0.0
+        if survey.find_group(name) != survey.find_group(target):
             # of the cells' noise only that of the answers remains in sums over the classes
-            _, of_answers = _counted(tally, (name,))
-            left = float(of_answers.sum()) / max(float(noise.sum()), TINY)
-            opposed = min(max(1.0 - left, 0.0), 1.0)
-        tables[name] = Table(survey.cells[name], counts, noise, opposed)
-    promise = (guarantee or survey.promised(tally.together)).under(simulated=tally.simulated)
-    whole = likeliest(tally, totals, variances, tables)
-    return Statistics(survey.schema, totals, variances, tables, guarantee=promise, likeliest=whole)
+            _, answer_variances = _estimate_counts(tally, (name,))
+            remaining_share = float(answer_variances.sum()) / max(
+                float(cell_variances.sum()), MIN_VARIANCE_SUM
+            )
+            cancelling_share = min(max(1.0 - remaining_share, 0.0), 1.0)
+        tables[name] = Table(survey.cells[name], counts, cell_variances, cancelling_share)
+    attached_guarantee = (guarantee or survey.make_guarantee(tally.smallest_shuffle_size)).void_if(
+        simulated=tally.simulated
+    )
+    whole_sheet_fit = fit_whole_sheets(tally, class_totals, total_variances, tables)
+    return Statistics(
+        survey.schema,
+        class_totals,
+        total_variances,
+        tables,
+        guarantee=attached_guarantee,
+        likeliest=whole_sheet_fit,
+    )
 
 
-def _counted(tally: Tally[Questionnaire], names: tuple[str, ...]) -> tuple[Floats, Floats]:
+def _estimate_counts(tally: Tally[Questionnaire], names: tuple[str, ...]) -> tuple[Floats, Floats]:
     """Estimated count and noise variance of every combination of answers to these questions."""
-    sent: Any = tally.margin(names)
-    cells, people = sent.size, tally.people
-    counts, noise = np.empty(cells), np.empty(cells)
-    step = max(1, CHUNK // cells)
-    for start in range(0, cells, step):
-        some = np.arange(start, min(start + step, cells))
-        tables = np.zeros((len(some), cells))
-        tables[np.arange(len(some)), some] = 1.0
-        tables = tables.reshape(-1, *sent.shape)
-        scores = unmixed(tally.collection, names, tables)
-        channel = channel_variance(tally.collection, names, tables, scores)
-        scores = scores.reshape(len(some), cells)
-        counts[some] = scores @ sent.ravel()
-        extra = (scores * scores) @ sent.ravel() - counts[some]
-        share = np.clip(counts[some] / people, 0, 1)
-        noise[some] = people * channel.noise(share, counts[some], extra, people)
-    return counts.reshape(sent.shape), noise.reshape(sent.shape)
+    sent_counts: Any = tally.count_margin(names)
+    cell_count, respondents = sent_counts.size, tally.people
+    counts, count_variances = np.empty(cell_count), np.empty(cell_count)
+    chunk_size = max(1, MAX_HELD_SCORES // cell_count)
+    for first_cell in range(0, cell_count, chunk_size):
+        chunk_cells = np.arange(first_cell, min(first_cell + chunk_size, cell_count))
+        indicator_tables = np.zeros((len(chunk_cells), cell_count))
+        indicator_tables[np.arange(len(chunk_cells)), chunk_cells] = 1.0
+        indicator_tables = indicator_tables.reshape(-1, *sent_counts.shape)
+        scores = invert_channel(tally.collection, names, indicator_tables)
+        known_variance = compute_channel_variance(tally.collection, names, indicator_tables, scores)
+        scores = scores.reshape(len(chunk_cells), cell_count)
+        counts[chunk_cells] = scores @ sent_counts.ravel()
+        extra_sums = (scores * scores) @ sent_counts.ravel() - counts[chunk_cells]
+        estimated_shares = np.clip(counts[chunk_cells] / respondents, 0, 1)
+        count_variances[chunk_cells] = respondents * known_variance.estimate_noise(
+            estimated_shares, counts[chunk_cells], extra_sums, respondents
+        )
+    return counts.reshape(sent_counts.shape), count_variances.reshape(sent_counts.shape)
 
 
-def _people(tally: Tally[Questionnaire]) -> int:
+def _require_respondents(tally: Tally[Questionnaire]) -> int:
     if tally.people == 0:
         raise EstimationError("the tally is empty; nothing can be estimated from no sheets")
     return tally.people
@@ -241,7 +304,7 @@ class SharePrecision:
     respondents: int
 
 
-def precision_of(
+def compute_precision(
     questionnaire: Questionnaire, respondents: int, predicates: Sequence[str] = ()
 ) -> list[SharePrecision]:
     """Compute upper bounds on the standard errors of shares, worst first.
@@ -265,30 +328,46 @@ def precision_of(
     >>> from discreet.survey.questionnaire import Questionnaire
     >>> sick = ("sick", ["no", "yes"])
     >>> schema = Schema([Categorical("smokes", ["no", "yes"], optional=False)], *sick)
-    >>> survey = Questionnaire.of(schema, theta=0.5)
-    >>> [(one.what, round(one.standard_error, 3)) for one in precision_of(survey, 1000)]
+    >>> survey = Questionnaire.from_schema(schema, theta=0.5)
+    >>> [(one.what, round(one.standard_error, 3)) for one in compute_precision(survey, 1000)]
     [('smokes and sick', 0.032), ('smokes', 0.032), ('sick', 0.032)]
     """
     if respondents < 1:
         raise EstimationError(f"respondents is {respondents}; expect at least one")
-    found = []
+    named_variances = []
     if predicates:
         for text in predicates:
-            one = Predicate.parse(questionnaire, text)
-            variance = _worst(questionnaire, one.names, np.asarray(one.table, float)[None])
-            found.append((text, variance))
+            parsed = Predicate.parse(questionnaire, text)
+            variance = _compute_worst_variance(
+                questionnaire, parsed.names, np.asarray(parsed.table, float)[None]
+            )
+            named_variances.append((text, variance))
     else:
         target = questionnaire.schema.target
         pairs = [(name, target) for name in questionnaire.schema.names]
         for names in [*pairs, *((name,) for name in questionnaire.names)]:
-            sizes = [questionnaire.cells[name].size for name in names]
-            every = np.eye(math.prod(sizes)).reshape(-1, *sizes)
-            found.append((" and ".join(names), _worst(questionnaire, names, every)))
-    made = [SharePrecision(what, math.sqrt(v / respondents), respondents) for what, v in found]
-    return sorted(made, key=lambda one: -one.standard_error)
+            answer_counts = [questionnaire.cells[name].size for name in names]
+            indicator_tables = np.eye(math.prod(answer_counts)).reshape(-1, *answer_counts)
+            named_variances.append(
+                (
+                    " and ".join(names),
+                    _compute_worst_variance(questionnaire, names, indicator_tables),
+                )
+            )
+    precisions = [
+        SharePrecision(description, math.sqrt(score_variance / respondents), respondents)
+        for description, score_variance in named_variances
+    ]
+    return sorted(precisions, key=lambda precision: -precision.standard_error)
 
 
-def _worst(questionnaire: Questionnaire, names: Sequence[str], tables: Floats) -> float:
+def _compute_worst_variance(
+    questionnaire: Questionnaire, names: Sequence[str], predicate_tables: Floats
+) -> float:
     """The largest variance of one sheet's score, over the predicates and over all populations."""
-    scores = unmixed(questionnaire, names, tables)
-    return float(np.max(channel_variance(questionnaire, names, tables, scores).worst()))
+    scores = invert_channel(questionnaire, names, predicate_tables)
+    return float(
+        np.max(
+            compute_channel_variance(questionnaire, names, predicate_tables, scores).compute_worst()
+        )
+    )

@@ -24,53 +24,63 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.losses import total_above
+from discreet.losses import sum_rounded_up
 from discreet.mechanisms.response import Unrelated
 from discreet.randomness import SeededRandom
 from discreet.survey.beliefs import Attacker, Beliefs
 from discreet.survey.questionnaire import Questionnaire
 
-__all__ = ["Measure", "Privacy", "channel_of", "measure", "posterior", "pse", "rec_known"]
+__all__ = [
+    "PrivacyFigures",
+    "PrivacyMeasure",
+    "compute_posterior",
+    "compute_pse",
+    "compute_question_channel",
+    "compute_rec_known",
+    "measure_privacy",
+]
 
-ENUMERATED = 1 << 13
+MAX_ENUMERATED_SHEETS = 1 << 13
 """Different sheets up to which the sound figures are exact."""
-SAMPLED = 4096
+SAMPLED_SHEETS = 4096
 """Invented sheets that they are averaged over beyond that."""
 
 
-def pse(prior: Floats, channel: Floats) -> float:
+def compute_pse(prior: Floats, channel: Floats) -> float:
     """PSE before mining, of a prior over answers and a channel P(r | o) of shape (o, r)."""
-    joint = prior[:, None] * channel
-    return float((joint * (1 - posterior(prior, channel).T)).sum())
+    joint_law = prior[:, None] * channel
+    return float((joint_law * (1 - compute_posterior(prior, channel).T)).sum())
 
 
-def posterior(prior: Floats, channel: Floats) -> Floats:
+def compute_posterior(prior: Floats, channel: Floats) -> Floats:
     """P(o | r), of shape (r, o); the prior where a report never occurs."""
-    joint = (prior[:, None] * channel).T
-    whole = joint.sum(axis=1, keepdims=True)
-    return np.where(whole > 0, joint / np.where(whole > 0, whole, 1.0), prior)
+    joint_law = (prior[:, None] * channel).T
+    report_totals = joint_law.sum(axis=1, keepdims=True)
+    return np.where(
+        report_totals > 0, joint_law / np.where(report_totals > 0, report_totals, 1.0), prior
+    )
 
 
-def unrelated_channel(theta: float, law: Sequence[float]) -> Floats:
+def make_unrelated_channel(theta: float, law: Sequence[float]) -> Floats:
     """P(r | o) of one question: theta [r = o] + (1 - theta) P_Y(r); defined at theta = 0 too."""
     return theta * np.eye(len(law)) + (1 - theta) * np.asarray(law, float)[None, :]
 
 
-def channel_of(questionnaire: Questionnaire, name: str) -> Floats:
+def compute_question_channel(questionnaire: Questionnaire, name: str) -> Floats:
     """P(randomized answer | true answer) to one question, whatever else is on the sheet."""
-    channel = questionnaire.channels[questionnaire.group_of(name)]
+    channel = questionnaire.channels[questionnaire.find_group(name)]
     theta = float(channel.theta_exact)
     if isinstance(channel, Unrelated):
-        return unrelated_channel(theta, questionnaire.law([name]).tolist())
+        return make_unrelated_channel(theta, questionnaire.compute_personal_law([name]).tolist())
     return theta * np.eye(2) + (1 - theta) * np.eye(2)[::-1]
 
 
-def rec_known(precondition: Floats, confidence: Floats) -> float:
+def compute_rec_known(precondition: Floats, confidence: Floats) -> float:
     """REC in scenario I: sum of P(a) P(a => b), for confidences of shape (a, b) as stated."""
     return float((np.asarray(precondition)[:, None] * np.asarray(confidence)).sum())
 
 
-def rec_unknown(sent: Floats, recovered: Floats) -> float:
+def compute_rec_unknown(sent: Floats, recovered: Floats) -> float:
     """REC in scenario II: sum of P(R2 = b | R1 = a) P(O2 = b | R2 = b).
 
     Parameters
@@ -80,13 +90,13 @@ def rec_unknown(sent: Floats, recovered: Floats) -> float:
     recovered : array of shape (b,)
         P(O2 = b | R2 = b).
     """
-    whole = sent.sum(axis=1, keepdims=True)
-    confidence = np.divide(sent, whole, out=np.zeros_like(sent), where=whole > 0)
+    row_totals = sent.sum(axis=1, keepdims=True)
+    confidence = np.divide(sent, row_totals, out=np.zeros_like(sent), where=row_totals > 0)
     return float((confidence * recovered).sum())
 
 
 @dataclass(frozen=True)
-class Privacy:
+class PrivacyFigures:
     """Privacy figures of one question, or the worst of a group.
 
     Parameters
@@ -119,17 +129,19 @@ class Privacy:
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        derived = {n: getattr(self, n) for n in ("published_known", "published_unknown")}
-        return {**vars(self), **derived}
+        derived_figures = {
+            name: getattr(self, name) for name in ("published_known", "published_unknown")
+        }
+        return {**vars(self), **derived_figures}
 
 
 @dataclass(frozen=True, eq=False)
-class Measure:
+class PrivacyMeasure:
     """All figures of a questionnaire for stated knowledge.
 
     Parameters
     ----------
-    questions, groups : tuple of Privacy
+    questions, groups : tuple of PrivacyFigures
     epsilons : tuple of float
         Local-DP loss of each group; they add up.
     posteriors : mapping of question to array of shape (reported answer, true answer)
@@ -139,8 +151,8 @@ class Measure:
         Whether the sound figures were enumerated rather than averaged over invented sheets.
     """
 
-    questions: tuple[Privacy, ...]
-    groups: tuple[Privacy, ...]
+    questions: tuple[PrivacyFigures, ...]
+    groups: tuple[PrivacyFigures, ...]
     epsilons: tuple[float, ...]
     posteriors: Mapping[str, Floats]
     priors: Mapping[str, Floats]
@@ -149,10 +161,10 @@ class Measure:
     @property
     def epsilon(self) -> float:
         """Local-DP loss of the whole sheet."""
-        return total_above(self.epsilons)
+        return sum_rounded_up(self.epsilons)
 
 
-def measure(questionnaire: Questionnaire, beliefs: Beliefs | None = None) -> Measure:
+def measure_privacy(questionnaire: Questionnaire, beliefs: Beliefs | None = None) -> PrivacyMeasure:
     """Measure the privacy of a questionnaire.
 
     Parameters
@@ -161,90 +173,139 @@ def measure(questionnaire: Questionnaire, beliefs: Beliefs | None = None) -> Mea
     beliefs : Beliefs, optional
         What an attacker knows: a stated prior or the released model; uniform if not given.
     """
-    beliefs = beliefs or Beliefs.stated(questionnaire)
+    beliefs = beliefs or Beliefs.from_margins(questionnaire)
     names = questionnaire.names
-    channels = {name: channel_of(questionnaire, name) for name in names}
-    priors = {name: beliefs.margin(name) for name in names}
-    posteriors = {name: posterior(priors[name], channels[name]) for name in names}
-    known, unknown, exact = _sound(questionnaire, beliefs)
+    channels = {name: compute_question_channel(questionnaire, name) for name in names}
+    priors = {name: beliefs.compute_margin(name) for name in names}
+    posteriors = {name: compute_posterior(priors[name], channels[name]) for name in names}
+    sound_known, sound_unknown, is_exact = _compute_sound_pse(questionnaire, beliefs)
     entries = []
     for name in names:
-        others = [one for one in names if one != name]
-        recovered = np.diag(posteriors[name])
-        first, second = 0.0, 0.0
-        for other in others:
-            pair = beliefs.pair(other, name)
-            precondition = priors[other]
-            confidence = pair / np.where(precondition > 0, precondition, 1.0)[:, None]
-            first = max(first, rec_known(precondition, confidence))
-            sent = _sent(questionnaire, other, name, pair)
-            second = max(second, rec_unknown(sent, recovered))
-        before = pse(priors[name], channels[name])
-        entries.append(Privacy(name, before, first, second, known[name], unknown[name]))
+        other_names = [candidate for candidate in names if candidate != name]
+        recovery_rates = np.diag(posteriors[name])
+        largest_rec_known, largest_rec_unknown = 0.0, 0.0
+        for other_name in other_names:
+            pair_law = beliefs.compute_pair(other_name, name)
+            precondition = priors[other_name]
+            confidence = pair_law / np.where(precondition > 0, precondition, 1.0)[:, None]
+            largest_rec_known = max(largest_rec_known, compute_rec_known(precondition, confidence))
+            sent_pair = _compute_sent_pair(questionnaire, other_name, name, pair_law)
+            largest_rec_unknown = max(
+                largest_rec_unknown, compute_rec_unknown(sent_pair, recovery_rates)
+            )
+        pse_before = compute_pse(priors[name], channels[name])
+        entries.append(
+            PrivacyFigures(
+                name,
+                pse_before,
+                largest_rec_known,
+                largest_rec_unknown,
+                sound_known[name],
+                sound_unknown[name],
+            )
+        )
     groups = [
-        _smallest(group.name, [one for one in entries if one.name in group.questions])
+        _combine_group(group.name, [entry for entry in entries if entry.name in group.questions])
         for group in questionnaire.groups
     ]
-    return Measure(tuple(entries), tuple(groups), questionnaire.epsilons, posteriors, priors, exact)
+    return PrivacyMeasure(
+        tuple(entries), tuple(groups), questionnaire.epsilons, posteriors, priors, is_exact
+    )
 
 
-def _smallest(name: str, entries: Sequence[Privacy]) -> Privacy:
+def _combine_group(name: str, entries: Sequence[PrivacyFigures]) -> PrivacyFigures:
     """The group's figures: the smallest privacy, the largest recoverability."""
-    least = {k: min(getattr(e, k) for e in entries) for k in ("before", "sound_known")}
-    least["sound_unknown"] = min(entry.sound_unknown for entry in entries)
-    worst = {k: max(getattr(e, k) for e in entries) for k in ("rec_known", "rec_unknown")}
-    return Privacy(name, **least, **worst)
+    smallest = {
+        field: min(getattr(entry, field) for entry in entries)
+        for field in ("before", "sound_known")
+    }
+    smallest["sound_unknown"] = min(entry.sound_unknown for entry in entries)
+    largest = {
+        field: max(getattr(entry, field) for entry in entries)
+        for field in ("rec_known", "rec_unknown")
+    }
+    return PrivacyFigures(name, **smallest, **largest)
 
 
-def _sent(questionnaire: Questionnaire, one: str, two: str, pair: Floats) -> Floats:
+def _compute_sent_pair(
+    questionnaire: Questionnaire, first_name: str, second_name: str, pair: Floats
+) -> Floats:
     """Joint law of two randomized answers for a joint law of the true ones."""
-    first, second = questionnaire.group_of(one), questionnaire.group_of(two)
-    if first != second:
-        found = channel_of(questionnaire, one).T @ pair @ channel_of(questionnaire, two)
-        both = [questionnaire.channels[number] for number in (first, second)]
-        if questionnaire.spanning and all(isinstance(channel, Unrelated) for channel in both):
-            personal = questionnaire.law([one, two])
-            apart = np.outer(personal.sum(axis=1), personal.sum(axis=0))
-            weight = math.prod(1 - float(channel.theta_exact) for channel in both)
-            found = found + weight * (personal - apart)
-        return np.asarray(found)
-    channel = questionnaire.channels[first]
+    first_group = questionnaire.find_group(first_name)
+    second_group = questionnaire.find_group(second_name)
+    if first_group != second_group:
+        sent_law = (
+            compute_question_channel(questionnaire, first_name).T
+            @ pair
+            @ compute_question_channel(questionnaire, second_name)
+        )
+        group_channels = [
+            questionnaire.channels[group_number] for group_number in (first_group, second_group)
+        ]
+        if questionnaire.has_spanning_laws and all(
+            isinstance(channel, Unrelated) for channel in group_channels
+        ):
+            personal_law = questionnaire.compute_personal_law([first_name, second_name])
+            independent_law = np.outer(personal_law.sum(axis=1), personal_law.sum(axis=0))
+            personal_weight = math.prod(
+                1 - float(channel.theta_exact) for channel in group_channels
+            )
+            sent_law = sent_law + personal_weight * (personal_law - independent_law)
+        return np.asarray(sent_law)
+    channel = questionnaire.channels[first_group]
     theta = float(channel.theta_exact)
     if isinstance(channel, Unrelated):
-        return theta * pair + (1 - theta) * questionnaire.law([one, two])
+        return theta * pair + (1 - theta) * questionnaire.compute_personal_law(
+            [first_name, second_name]
+        )
     return theta * pair + (1 - theta) * pair[::-1, ::-1]
 
 
-def _sound(
+def _compute_sound_pse(
     questionnaire: Questionnaire, beliefs: Beliefs
 ) -> tuple[dict[str, float], dict[str, float], bool]:
     """PSE given the whole sheet, with and without one other true answer (the worst of them)."""
-    exact = math.prod(questionnaire.sizes) <= ENUMERATED
-    if exact:
+    is_exact = math.prod(questionnaire.sizes) <= MAX_ENUMERATED_SHEETS
+    if is_exact:
         sheets = np.array(list(itertools.product(*map(range, questionnaire.sizes))), np.int64)
     else:
         random = np.random.default_rng(0)
-        truth = beliefs.draw(SAMPLED, random)
-        source = SeededRandom(0)
-        personal = Unrelated(questionnaire.sizes, 0, questionnaire.all_laws).draw(SAMPLED, source)
-        sheets = questionnaire.randomized(0, np.hstack([truth, personal]), source)
+        true_answers = beliefs.draw_answers(SAMPLED_SHEETS, random)
+        seeded_source = SeededRandom(0)
+        personal_answers = Unrelated(questionnaire.sizes, 0, questionnaire.all_laws).draw_personal(
+            SAMPLED_SHEETS, seeded_source
+        )
+        sheets = questionnaire.randomize_records(
+            0, np.hstack([true_answers, personal_answers]), seeded_source
+        )
     attacker = Attacker(beliefs, sheets)
     with np.errstate(divide="ignore"):
         # enumerated sheets count by their probability, invented ones equally
-        weight = np.ones(len(sheets)) if exact else 1 / (attacker.chance * len(sheets))
-    unknown, known = {}, {}
+        sheet_weights = (
+            np.ones(len(sheets)) if is_exact else 1 / (attacker.sheet_probabilities * len(sheets))
+        )
+    sound_unknown, sound_known = {}, {}
     for name in questionnaire.names:
-        seen = attacker.answer(name)
-        unknown[name] = 1 - float((weight * _squares(seen)).sum())
-        others = [one for one in questionnaire.names if one != name]
-        pairs = (_squares(attacker.answers(one, name)).sum(axis=1) for one in others)
-        kept = [float((weight * right).sum()) for right in pairs]
-        known[name] = 1 - max(kept, default=1 - unknown[name])
-    return known, unknown, exact
+        answer_joint = attacker.compute_answer_joint(name)
+        sound_unknown[name] = 1 - float(
+            (sheet_weights * _sum_posterior_squares(answer_joint)).sum()
+        )
+        other_names = [other_name for other_name in questionnaire.names if other_name != name]
+        pair_squares = (
+            _sum_posterior_squares(attacker.compute_pair_joint(other_name, name)).sum(axis=1)
+            for other_name in other_names
+        )
+        guess_rates = [
+            float((sheet_weights * guess_squares).sum()) for guess_squares in pair_squares
+        ]
+        sound_known[name] = 1 - max(guess_rates, default=1 - sound_unknown[name])
+    return sound_known, sound_unknown, is_exact
 
 
-def _squares(joint: Floats) -> Floats:
+def _sum_posterior_squares(joint_law: Floats) -> Floats:
     """Sum over answers of P(answer, seen)^2 / P(seen): P(a guess from the posterior is right)."""
-    whole = joint.sum(axis=-1)
-    squares = (joint**2).sum(axis=-1)
-    return np.asarray(np.divide(squares, whole, out=np.zeros_like(squares), where=whole > 0))
+    sheet_totals = joint_law.sum(axis=-1)
+    square_sums = (joint_law**2).sum(axis=-1)
+    return np.asarray(
+        np.divide(square_sums, sheet_totals, out=np.zeros_like(square_sums), where=sheet_totals > 0)
+    )

@@ -3,7 +3,7 @@
 >>> from discreet import Categorical, Schema
 >>> from discreet.survey.questionnaire import Group, Questionnaire
 >>> schema = Schema([Categorical("smokes", ["no", "yes"], optional=False)], "sick", ["no", "yes"])
->>> survey = Questionnaire.of(schema)
+>>> survey = Questionnaire.from_schema(schema)
 >>> Predicate.parse(survey, "smokes = yes and not sick = yes").table.astype(int).tolist()
 [[0, 0], [1, 0]]
 """
@@ -24,14 +24,14 @@ from discreet.survey.questionnaire import Questionnaire
 
 __all__ = ["Predicate"]
 
-LARGEST = 1 << 22
+MAX_COMBINATIONS = 1 << 22
 """Combinations of answers that a predicate may distinguish."""
-DEEPEST = 100
+MAX_DEPTH = 100
 """Most parentheses nested inside each other."""
 
-COMPARED = "=, !=, in (…) or not in (…)"
-OPERATORS = f"answers are compared by {COMPARED} only: list the answers that you mean"
-WANTED = {
+COMPARISON_FORMS = "=, !=, in (…) or not in (…)"
+OPERATOR_HINT = f"answers are compared by {COMPARISON_FORMS} only: list the answers that you mean"
+TOKEN_NAMES = {
     "word": "an answer or question",
     "quoted": "an answer or question",
     "open": "an opening parenthesis",
@@ -41,9 +41,9 @@ WANTED = {
     "differs": "!=",
     "end": "and, or, or its end",
 }
-WRITE = "write for example: smokes = yes and not (age = old or sick = yes)"
+EXAMPLE_HINT = "write for example: smokes = yes and not (age = old or sick = yes)"
 
-TOKEN = re.compile(
+TOKEN_PATTERN = re.compile(
     r"""\s*(?:(?P<open>\()|(?P<close>\))|(?P<comma>,)|(?P<differs>!=|<>)|(?P<equals>==?)"""
     r"""|"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<word>[^\s()=!,<>"']+))"""
 )
@@ -65,23 +65,23 @@ class Predicate:
     table: Booleans
 
     @classmethod
-    def of(cls, questionnaire: Questionnaire, answers: Mapping[str, object]) -> Predicate:
+    def from_answers(cls, questionnaire: Questionnaire, answers: Mapping[str, object]) -> Predicate:
         """A conjunction: each of these questions has this answer."""
         names = tuple(answers)
-        sizes = _sizes(questionnaire, names)
+        sizes = _compute_sizes(questionnaire, names)
         table = np.zeros(sizes, np.bool_)
-        table[tuple(questionnaire.cells[n].index(answers[n]) for n in names)] = True
+        table[tuple(questionnaire.cells[name].encode_value(answers[name]) for name in names)] = True
         return cls(names, table)
 
     @classmethod
-    def where(
+    def from_function(
         cls, questionnaire: Questionnaire, names: Sequence[str], holds: Callable[..., bool]
     ) -> Predicate:
         """Any function of the answers' labels, called once for each combination."""
-        sizes = _sizes(questionnaire, names)
+        sizes = _compute_sizes(questionnaire, names)
         labels = [questionnaire.cells[name].labels for name in names]
-        flags = [bool(holds(*some)) for some in itertools.product(*labels)]
-        return cls(tuple(names), np.array(flags).reshape(sizes))
+        truth_values = [bool(holds(*combination)) for combination in itertools.product(*labels)]
+        return cls(tuple(names), np.array(truth_values).reshape(sizes))
 
     @classmethod
     def parse(cls, questionnaire: Questionnaire, text: str) -> Predicate:
@@ -90,138 +90,149 @@ class Predicate:
         Names and answers with spaces or signs stand in quotes; ``missing`` in parentheses is
         ``"(missing)"``. ``not`` binds closer than ``and``, ``and`` closer than ``or``.
         """
-        reader = _Reader(questionnaire, text)
-        return cls(reader.names, np.asarray(reader.whole().copy()))
+        parser = _PredicateParser(questionnaire, text)
+        return cls(parser.names, np.asarray(parser.parse_predicate().copy()))
 
 
-def _sizes(questionnaire: Questionnaire, names: Sequence[str]) -> tuple[int, ...]:
+def _compute_sizes(questionnaire: Questionnaire, names: Sequence[str]) -> tuple[int, ...]:
     for name in names:
-        questionnaire.group_of(name)  # raises where there is no such question
+        questionnaire.find_group(name)  # raises where there is no such question
     sizes = tuple(questionnaire.cells[name].size for name in names)
-    if math.prod(sizes) > LARGEST:
+    if math.prod(sizes) > MAX_COMBINATIONS:
         raise EstimationError(
             f"the predicate distinguishes {math.prod(sizes):,} combinations of answers, the "
-            f"limit is {LARGEST:,}; ask about fewer questions at once"
+            f"limit is {MAX_COMBINATIONS:,}; ask about fewer questions at once"
         )
     return sizes
 
 
-class _Reader:
+class _PredicateParser:
     """Recursive descent; each rule returns a table that broadcasts over all questions named."""
 
     def __init__(self, questionnaire: Questionnaire, text: str) -> None:
-        self.questionnaire, self.text, self.at, self.depth = questionnaire, text, 0, 0
-        self.tokens = self._tokens()
-        named = [
+        self.questionnaire, self.text, self.token_index, self.depth = questionnaire, text, 0, 0
+        self.tokens = self._split_tokens()
+        mentioned_names = [
             value
-            for (kind, value), (after, word) in itertools.pairwise(self.tokens)
+            for (kind, value), (next_kind, next_word) in itertools.pairwise(self.tokens)
             if kind in ("word", "quoted")
-            and (after in ("equals", "differs") or word.lower() in ("in", "not"))
+            and (next_kind in ("equals", "differs") or next_word.lower() in ("in", "not"))
         ]
-        self.names = tuple(dict.fromkeys(n for n in named if n in questionnaire.place))
-        self.sizes = _sizes(questionnaire, self.names)
+        self.names = tuple(
+            dict.fromkeys(name for name in mentioned_names if name in questionnaire.place)
+        )
+        self.sizes = _compute_sizes(questionnaire, self.names)
 
-    def _tokens(self) -> list[tuple[str, str]]:
-        found, place = [], 0
+    def _split_tokens(self) -> list[tuple[str, str]]:
+        tokens, text_position = [], 0
         text = self.text.rstrip()
-        while place < len(text):
-            match = TOKEN.match(text, place)
+        while text_position < len(text):
+            match = TOKEN_PATTERN.match(text, text_position)
             if match is None:
                 raise SchemaError(
-                    f"the predicate cannot be read at {text[place : place + 20].strip()!r}; "
-                    f"{OPERATORS}; {WRITE}"
+                    "the predicate cannot be read at "
+                    f"{text[text_position : text_position + 20].strip()!r}; {OPERATOR_HINT}; "
+                    f"{EXAMPLE_HINT}"
                 )
             kind = str(match.lastgroup)
             value = match.group(kind)
-            found.append(("quoted" if kind in ("double", "single") else kind, value))
-            place = match.end()
-        return [*found, ("end", "the end")]
+            tokens.append(("quoted" if kind in ("double", "single") else kind, value))
+            text_position = match.end()
+        return [*tokens, ("end", "the end")]
 
-    def take(self, *kinds: str) -> str:
-        kind, value = self.tokens[self.at]
+    def take_token(self, *kinds: str) -> str:
+        kind, value = self.tokens[self.token_index]
         if kind not in kinds:
-            wanted = " or ".join(dict.fromkeys(WANTED.get(one, one) for one in kinds))
-            found = "ends" if kind == "end" else f"has {value!r}"
-            raise SchemaError(f"the predicate {found} where {wanted} is expected; {WRITE}")
-        self.at += 1
+            expected_tokens = " or ".join(
+                dict.fromkeys(TOKEN_NAMES.get(token_kind, token_kind) for token_kind in kinds)
+            )
+            actual_token = "ends" if kind == "end" else f"has {value!r}"
+            raise SchemaError(
+                f"the predicate {actual_token} where {expected_tokens} is expected; {EXAMPLE_HINT}"
+            )
+        self.token_index += 1
         return value
 
-    def keyword(self, word: str) -> bool:
-        kind, value = self.tokens[self.at]
+    def take_keyword(self, word: str) -> bool:
+        kind, value = self.tokens[self.token_index]
         if kind == "word" and value.lower() == word:
-            self.at += 1
+            self.token_index += 1
             return True
         return False
 
-    def whole(self) -> Booleans:
-        found = self.either()
-        self.take("end")
-        return np.broadcast_to(found, self.sizes)
+    def parse_predicate(self) -> Booleans:
+        truth_table = self.parse_disjunction()
+        self.take_token("end")
+        return np.broadcast_to(truth_table, self.sizes)
 
-    def either(self) -> Booleans:
-        found = self.both()
-        while self.keyword("or"):
-            found = found | self.both()
-        return found
+    def parse_disjunction(self) -> Booleans:
+        truth_table = self.parse_conjunction()
+        while self.take_keyword("or"):
+            truth_table = truth_table | self.parse_conjunction()
+        return truth_table
 
-    def both(self) -> Booleans:
-        found = self.one()
-        while self.keyword("and"):
-            found = found & self.one()
-        return found
+    def parse_conjunction(self) -> Booleans:
+        truth_table = self.parse_negation()
+        while self.take_keyword("and"):
+            truth_table = truth_table & self.parse_negation()
+        return truth_table
 
-    def one(self) -> Booleans:
-        negated = False
-        while self.keyword("not"):  # a loop: any number of them
-            negated = not negated
-        found = self.inner() if self.tokens[self.at][0] == "open" else self.comparison()
-        return ~found if negated else found
+    def parse_negation(self) -> Booleans:
+        is_negated = False
+        while self.take_keyword("not"):  # a loop: any number of them
+            is_negated = not is_negated
+        truth_table = (
+            self.parse_parentheses()
+            if self.tokens[self.token_index][0] == "open"
+            else self.parse_comparison()
+        )
+        return ~truth_table if is_negated else truth_table
 
-    def inner(self) -> Booleans:
+    def parse_parentheses(self) -> Booleans:
         """Parse an expression in parentheses."""
-        self.take("open")
+        self.take_token("open")
         self.depth += 1
-        if self.depth > DEEPEST:
+        if self.depth > MAX_DEPTH:
             raise SchemaError(
-                f"the predicate has more than {DEEPEST} parentheses inside each other; write it "
+                f"the predicate has more than {MAX_DEPTH} parentheses inside each other; write it "
                 "with fewer"
             )
-        found = self.either()
-        self.take("close")
+        truth_table = self.parse_disjunction()
+        self.take_token("close")
         self.depth -= 1
-        return found
+        return truth_table
 
-    def comparison(self) -> Booleans:
-        name = self.take("word", "quoted")
+    def parse_comparison(self) -> Booleans:
+        name = self.take_token("word", "quoted")
         if name not in self.questionnaire.place:
-            known = ", ".join(self.questionnaire.names)
-            raise SchemaError(f"there is no question {name!r}; there are {known}")
-        negated = self.keyword("not")
-        if negated or self.tokens[self.at][1].lower() == "in":
-            if not self.keyword("in"):
-                raise SchemaError(f"after a question comes {COMPARED}; {WRITE}")
-            self.take("open")
-            answers = [self.take("word", "quoted")]
-            while self.tokens[self.at][0] == "comma":
-                self.take("comma")
-                answers.append(self.take("word", "quoted"))
-            self.take("close")
+            known_names = ", ".join(self.questionnaire.names)
+            raise SchemaError(f"there is no question {name!r}; there are {known_names}")
+        is_negated = self.take_keyword("not")
+        if is_negated or self.tokens[self.token_index][1].lower() == "in":
+            if not self.take_keyword("in"):
+                raise SchemaError(f"after a question comes {COMPARISON_FORMS}; {EXAMPLE_HINT}")
+            self.take_token("open")
+            answer_labels = [self.take_token("word", "quoted")]
+            while self.tokens[self.token_index][0] == "comma":
+                self.take_token("comma")
+                answer_labels.append(self.take_token("word", "quoted"))
+            self.take_token("close")
         else:
-            negated = self.tokens[self.at][0] == "differs"
-            self.take("equals", "differs")
-            answers = [self.take("word", "quoted")]
-        return self.table(name, answers, negated)
+            is_negated = self.tokens[self.token_index][0] == "differs"
+            self.take_token("equals", "differs")
+            answer_labels = [self.take_token("word", "quoted")]
+        return self.make_table(name, answer_labels, is_negated)
 
-    def table(self, name: str, answers: Sequence[str], negated: bool) -> Booleans:
+    def make_table(self, name: str, answers: Sequence[str], is_negated: bool) -> Booleans:
         labels = self.questionnaire.cells[name].labels
-        flags = np.zeros(len(labels), np.bool_)
+        answer_flags = np.zeros(len(labels), np.bool_)
         for answer in answers:
             if answer not in labels:
                 raise SchemaError(
                     f"{name}: {answer!r} is not one of its answers; write one of: "
                     f"{', '.join(labels)}"
                 )
-            flags[labels.index(answer)] = True
-        shape = [1] * len(self.names)
-        shape[self.names.index(name)] = len(flags)
-        return np.asarray((~flags if negated else flags).reshape(shape))
+            answer_flags[labels.index(answer)] = True
+        table_shape = [1] * len(self.names)
+        table_shape[self.names.index(name)] = len(answer_flags)
+        return np.asarray((~answer_flags if is_negated else answer_flags).reshape(table_shape))

@@ -5,90 +5,94 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from discreet.losses import total_above
-from discreet.mechanisms.oracle import ONE
+from discreet.losses import sum_rounded_up
+from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.mechanisms.response import Related
-from discreet.privacy import INFERRED, Charge, Guarantee, odds_sentence
+from discreet.privacy import INFERRED_REASON, Charge, Guarantee, format_odds_sentence
 
 if TYPE_CHECKING:
     from discreet.survey.questionnaire import Questionnaire
 
-__all__ = ["promise_of", "relied_on"]
+__all__ = ["format_respondent_sentence", "make_guarantee"]
 
-DEVICES = {
+DEVICE_ASSUMPTIONS = {
     "software": "the respondent's device is honest and its random source good",
     "hand": "it rests on the respondent's own randomization device: the draw is fair, unseen by "
     "anyone, and followed as the instructions say",
     "either": "the program that draws is honest; where a respondent draws by hand it rests on "
     "their own randomization device: a fair draw, unseen, and followed as told",
 }
-OWN = (
+OWN_PERSONAL_REASON = (
     "there is no epsilon: the personal answers are the respondents' own, so whoever knows a "
     "person's answer to a personal question learns from a mismatch that the private ones were sent"
 )
-WARNER = (
+WARNER_GROUP_REASON = (
     "there is no epsilon: in a related-question group of two or more, the truth is the report or "
     "its complement, and everything else is ruled out"
 )
-OPEN = "no protection for {}: theta is 1, so the private answers themselves are sent"
-ZERO = (
+NO_PROTECTION_REASON = (
+    "no protection for {}: theta is 1, so the private answers themselves are sent"
+)
+ZERO_PROBABILITY_REASON = (
     "there is no epsilon: a personal answer of probability zero proves that it is the private one"
 )
-UNRELATED = "the personal answers have the stated law and nothing to do with the private ones"
+UNRELATED_ASSUMPTION = (
+    "the personal answers have the stated law and nothing to do with the private ones"
+)
 
 
-def promise_of(questionnaire: Questionnaire) -> Guarantee:
+def make_guarantee(questionnaire: Questionnaire) -> Guarantee:
     """Make the guarantee: the groups' losses add up for replacing all answers of one person."""
-    each = zip(questionnaire.groups, questionnaire.epsilons, strict=True)
+    group_losses = zip(questionnaire.groups, questionnaire.epsilons, strict=True)
     return Guarantee(
-        total_above(questionnaire.epsilons),
+        sum_rounded_up(questionnaire.epsilons),
         neighbours="replace",
         trust="survey",
         unit="all answers of one person",
         against="everyone, the collector included: it is the sheet itself that is randomized",
         assumptions=(
-            DEVICES[questionnaire.device],
-            *([UNRELATED] if questionnaire.personal == "own" else []),
+            DEVICE_ASSUMPTIONS[questionnaire.device],
+            *([UNRELATED_ASSUMPTION] if questionnaire.personal == "own" else []),
             "a person sends one sheet, and the same one when it is sent again",
             "that a person took part at all is not hidden",
         ),
-        charges=tuple(Charge(group.name, epsilon) for group, epsilon in each),
-        void=tuple(_reasons(questionnaire)),
-    ).under(schema=questionnaire.schema)
+        charges=tuple(Charge(group.name, epsilon) for group, epsilon in group_losses),
+        void=tuple(_list_void_reasons(questionnaire)),
+    ).void_if(schema=questionnaire.schema)
 
 
-def _reasons(questionnaire: Questionnaire) -> list[str]:
+def _list_void_reasons(questionnaire: Questionnaire) -> list[str]:
     """List the reasons why there is no epsilon; empty if there is one."""
-    found = []
+    reasons = []
     for group, channel in zip(questionnaire.groups, questionnaire.channels, strict=True):
-        related = isinstance(channel, Related)
-        if channel.threshold == ONE or (related and channel.threshold == 0):
-            found.append(OPEN.format(group.name))
-        elif related and channel.width > 1:
-            found.append(WARNER)
-        elif not related and questionnaire.personal == "own":
-            found.append(OWN)
-        elif math.isinf(channel.epsilon_exact()):
-            found.append(ZERO)
-    return list(dict.fromkeys(found))
+        is_related = isinstance(channel, Related)
+        if channel.threshold == PROBABILITY_UNIT or (is_related and channel.threshold == 0):
+            reasons.append(NO_PROTECTION_REASON.format(group.name))
+        elif is_related and channel.width > 1:
+            reasons.append(WARNER_GROUP_REASON)
+        elif not is_related and questionnaire.personal == "own":
+            reasons.append(OWN_PERSONAL_REASON)
+        elif math.isinf(channel.compute_exact_epsilon()):
+            reasons.append(ZERO_PROBABILITY_REASON)
+    return list(dict.fromkeys(reasons))
 
 
-def relied_on(questionnaire: Questionnaire) -> str:
+def format_respondent_sentence(questionnaire: Questionnaire) -> str:
     """What a respondent may rely on, in words; where the promise is void, why."""
-    sentence = _about_the_sheet(questionnaire)
+    sentence = _format_sheet_sentence(questionnaire)
     if questionnaire.schema.inferred:
-        return f"{sentence} Not covered: {INFERRED}."
+        return f"{sentence} Not covered: {INFERRED_REASON}."
     return sentence
 
 
-def _about_the_sheet(questionnaire: Questionnaire) -> str:
-    reasons = _reasons(questionnaire)
-    total = total_above(questionnaire.epsilons)
+def _format_sheet_sentence(questionnaire: Questionnaire) -> str:
+    reasons = _list_void_reasons(questionnaire)
+    total_epsilon = sum_rounded_up(questionnaire.epsilons)
     if not reasons:
-        return odds_sentence("your sheet", total)
+        return format_odds_sentence("your sheet", total_epsilon)
     if any(reason.startswith("no protection") for reason in reasons):
         return "Questions with theta = 1 are not protected: your answers are sent unchanged."
-    if OWN in reasons:
+    if OWN_PERSONAL_REASON in reasons:
         return (
             "Your sheet alone leaves open which questions you answered, but there is no epsilon: "
             "whoever knows your answers to the personal questions can tell when you answered the "

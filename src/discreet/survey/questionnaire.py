@@ -23,11 +23,11 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 
 from discreet.arrays import Floats, Integers
-from discreet.collection.protocol import CollectionDocument, Device
+from discreet.collection.protocol import CollectionDocument, DrawingDevice
 from discreet.encoding import Bins, Cells
 from discreet.errors import PrivacyError, SchemaError
-from discreet.losses import total_above
-from discreet.mechanisms.laws import Law, joint_law
+from discreet.losses import sum_rounded_up
+from discreet.mechanisms.laws import AnswerLaw, compute_joint_law
 from discreet.mechanisms.response import Response, Unrelated
 from discreet.privacy import Guarantee
 from discreet.randomness import Random
@@ -35,13 +35,13 @@ from discreet.schema import Categorical, Numeric, Schema, refuse_set
 from discreet.shuffled_sheets import SheetBlanket
 from discreet.shuffling import AnyBlanket, Blanket, Shuffle
 from discreet.survey import device as devices
-from discreet.survey.group import Group, Model, channels_of
-from discreet.survey.promise import promise_of, relied_on
+from discreet.survey.group import Group, ResponseModel, make_channels
+from discreet.survey.promise import format_respondent_sentence, make_guarantee
 
 __all__ = ["Group", "PersonalLaw", "Questionnaire", "Wording"]
 
 VERSION = 1
-Personal = Literal["device", "own"]
+PersonalSource = Literal["device", "own"]
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ class Questionnaire(CollectionDocument):
     groups: Sequence[Group]
     laws: Sequence[PersonalLaw] = ()
     cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    personal: Personal = "device"
-    device: Device = "software"
+    personal: PersonalSource = "device"
+    device: DrawingDevice = "software"
     wording: Mapping[str, Wording] = field(default_factory=dict)
     title: str = ""
     introduction: str = ""
@@ -131,66 +131,76 @@ class Questionnaire(CollectionDocument):
         object.__setattr__(self, "groups", tuple(self.groups))
         object.__setattr__(self, "laws", tuple(self.laws))
         object.__setattr__(self, "notes", tuple(self.notes))
-        cuts = {name: tuple(map(float, some)) for name, some in self.cuts.items()}
+        cuts = {name: tuple(map(float, cut_points)) for name, cut_points in self.cuts.items()}
         object.__setattr__(self, "cuts", cuts)
-        for name, value, kinds in (
-            ("personal", self.personal, Personal),
-            ("device", self.device, Device),
+        for name, value, allowed_values in (
+            ("personal", self.personal, PersonalSource),
+            ("device", self.device, DrawingDevice),
         ):
-            if value not in get_args(kinds):
-                raise SchemaError(f"{name} is {value!r}; write {' or '.join(get_args(kinds))}")
+            if value not in get_args(allowed_values):
+                raise SchemaError(
+                    f"{name} is {value!r}; write {' or '.join(get_args(allowed_values))}"
+                )
         self._check_names()
         self._check_laws()
         _ = self.channels  # every group must be estimable
         if self.shuffled is not None:
-            self.shuffled.check(self.blanket)
+            self.shuffled.require_kept_by(self.blanket)
 
     def _check_names(self) -> None:
-        asked = [name for group in self.groups for name in group.questions]
-        for name in asked:
+        grouped_names = [name for group in self.groups for name in group.questions]
+        for name in grouped_names:
             if name not in self.names:
-                raise SchemaError(f"a group names {name!r}; the questions are {_list(self.names)}")
-            if asked.count(name) > 1:
+                raise SchemaError(
+                    f"a group names {name!r}; the questions are {_format_list(self.names)}"
+                )
+            if grouped_names.count(name) > 1:
                 raise SchemaError(f"{name} is in two groups, or twice in one; keep one")
-        lacking = [name for name in self.names if name not in asked]
-        if lacking:
-            raise SchemaError(f"{_list(lacking)}: in no group; put every question into one")
-        for what, names in (("cuts", self.cuts), ("wording", self.wording)):
+        missing_names = [name for name in self.names if name not in grouped_names]
+        if missing_names:
+            raise SchemaError(
+                f"{_format_list(missing_names)}: in no group; put every question into one"
+            )
+        for field_name, names in (("cuts", self.cuts), ("wording", self.wording)):
             for name in names:
                 if name not in self.names:
-                    raise SchemaError(f"there is {what} for {name!r}, which is not a question")
+                    raise SchemaError(
+                        f"there is {field_name} for {name!r}, which is not a question"
+                    )
 
     def _check_laws(self) -> None:
-        mentioned: set[str] = set()
+        mentioned_names: set[str] = set()
         for law in self.laws:
-            title = " + ".join(law.questions)
+            law_title = " + ".join(law.questions)
             for name in law.questions:
                 if name not in self.names:
                     raise SchemaError(f"a personal law names {name!r}, which is not a question")
-                if name in mentioned:
+                if name in mentioned_names:
                     raise SchemaError(f"{name} has two personal laws; keep one")
-                mentioned.add(name)
-            cells = math.prod(self.sizes[self.place[name]] for name in law.questions)
-            if len(law.weights) != cells:
+                mentioned_names.add(name)
+            cell_count = math.prod(self.sizes[self.place[name]] for name in law.questions)
+            if len(law.weights) != cell_count:
                 raise SchemaError(
-                    f"{title}: its personal law has {len(law.weights)} weights, the answers need "
-                    f"{cells}: {_list(self.cells[law.questions[-1]].labels)}"
+                    f"{law_title}: its personal law has {len(law.weights)} weights, the answers "
+                    f"need {cell_count}: {_format_list(self.cells[law.questions[-1]].labels)}"
                 )
-            inside = any(set(law.questions) <= set(group.questions) for group in self.groups)
-            if self.personal == "device" and not inside:
+            is_inside_group = any(
+                set(law.questions) <= set(group.questions) for group in self.groups
+            )
+            if self.personal == "device" and not is_inside_group:
                 raise SchemaError(
-                    f"{title}: their personal answers are drawn together but they are in different "
-                    "groups, which the device randomizes independently; split the law or join the "
-                    "groups"
+                    f"{law_title}: their personal answers are drawn together but they are in "
+                    "different groups, which the device randomizes independently; split the law "
+                    "or join the groups"
                 )
 
     @classmethod
-    def of(
+    def from_schema(
         cls,
         schema: Schema,
         theta: Any = 0.5,
         groups: Sequence[Sequence[str]] | None = None,
-        model: Model = "unrelated",
+        model: ResponseModel = "unrelated",
         bins: Bins = 8,
         laws: Sequence[PersonalLaw] = (),
     ) -> Self:
@@ -209,18 +219,27 @@ class Questionnaire(CollectionDocument):
         """
         for unordered in (groups, *(groups or ())):
             refuse_set("a questionnaire", "groups", unordered)
-        members = [(*schema.names, schema.target)] if groups is None else [*map(tuple, groups)]
-        several = isinstance(theta, (Sequence, np.ndarray)) and not isinstance(theta, str)
-        thetas = list(theta) if several else [theta] * len(members)
-        if len(thetas) != len(members):
-            raise SchemaError(f"{len(thetas)} thetas for {len(members)} groups; give one for each")
+        group_questions = (
+            [(*schema.names, schema.target)] if groups is None else [*map(tuple, groups)]
+        )
+        has_several_thetas = isinstance(theta, (Sequence, np.ndarray)) and not isinstance(
+            theta, str
+        )
+        group_thetas = list(theta) if has_several_thetas else [theta] * len(group_questions)
+        if len(group_thetas) != len(group_questions):
+            raise SchemaError(
+                f"{len(group_thetas)} thetas for {len(group_questions)} groups; give one for each"
+            )
         cuts = {
-            feature.name: Cells.of(schema, feature.name, bins).edges[1:-1]
+            feature.name: Cells.from_schema(schema, feature.name, bins).edges[1:-1]
             for feature in schema.features
             if isinstance(feature, Numeric)
         }
-        made = [Group(m, theta=t, model=model) for m, t in zip(members, thetas, strict=True)]
-        return cls(schema, made, laws, cuts)
+        stated_groups = [
+            Group(questions, theta=group_theta, model=model)
+            for questions, group_theta in zip(group_questions, group_thetas, strict=True)
+        ]
+        return cls(schema, stated_groups, laws, cuts)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -230,22 +249,22 @@ class Questionnaire(CollectionDocument):
     @cached_property
     def place(self) -> dict[str, int]:
         """Where each question is on a sheet."""
-        return {name: k for k, name in enumerate(self.names)}
+        return {name: position for position, name in enumerate(self.names)}
 
     @cached_property
     def cells(self) -> dict[str, Cells]:
         """The public answers of every question."""
         schema = self.schema
-        found = {}
+        cells_by_name = {}
         for feature in schema.features:
             if isinstance(feature, Numeric) and feature.name not in self.cuts:
                 raise SchemaError(
                     f"{feature.name} is a number; write its cuts, so that it has few answers"
                 )
-            found[feature.name] = Cells.of(schema, feature.name, dict(self.cuts))
+            cells_by_name[feature.name] = Cells.from_schema(schema, feature.name, dict(self.cuts))
         target = Categorical(schema.target, schema.classes, optional=False)
-        found[schema.target] = Cells(target, (), schema.missing_tokens)
-        return found
+        cells_by_name[schema.target] = Cells(target, (), schema.missing_tokens)
+        return cells_by_name
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -253,44 +272,58 @@ class Questionnaire(CollectionDocument):
         return tuple(self.cells[name].size for name in self.names)
 
     @cached_property
-    def all_laws(self) -> tuple[Law, ...]:
+    def all_laws(self) -> tuple[AnswerLaw, ...]:
         """Laws of the personal answers by their places on a sheet; they cover it exactly once."""
-        made = [Law(tuple(self.place[n] for n in law.questions), law.weights) for law in self.laws]
-        stated = {place for law in made for place in law.places}
-        even = [Law((k,), (1,) * size) for k, size in enumerate(self.sizes) if k not in stated]
-        return tuple(sorted([*made, *even], key=lambda law: law.places))
+        stated_laws = [
+            AnswerLaw(tuple(self.place[name] for name in law.questions), law.weights)
+            for law in self.laws
+        ]
+        stated_places = {place for law in stated_laws for place in law.places}
+        uniform_laws = [
+            AnswerLaw((place,), (1,) * size)
+            for place, size in enumerate(self.sizes)
+            if place not in stated_places
+        ]
+        return tuple(sorted([*stated_laws, *uniform_laws], key=lambda law: law.places))
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
         """Places on a sheet of each group's questions."""
-        return tuple(tuple(self.place[n] for n in group.questions) for group in self.groups)
+        return tuple(tuple(self.place[name] for name in group.questions) for group in self.groups)
 
     @cached_property
     def channels(self) -> tuple[Response, ...]:
         """The mechanism of each group."""
-        waiting = [group for group in self.groups if group.epsilon == "shuffled"]
-        if not waiting:
-            return self._channels(self.groups)
+        shuffled_groups = [group for group in self.groups if group.epsilon == "shuffled"]
+        if not shuffled_groups:
+            return self._make_channels(self.groups)
         if self.shuffled is None:
             raise PrivacyError(
-                f"group {waiting[0].name}: epsilon is 'shuffled', but nothing says how the sheets "
-                "are shuffled; write shuffled: with epsilon, delta and respondents"
+                f"group {shuffled_groups[0].name}: epsilon is 'shuffled', but nothing says how "
+                "the sheets are shuffled; write shuffled: with epsilon, delta and respondents"
             )
 
-        def made(local: float) -> tuple[tuple[Response, ...], AnyBlanket]:
-            others = [group for group in self.groups if group not in waiting]
-            fixed = sum(one.epsilon_exact() for one in self._channels(others))
-            if not fixed < local:
+        def make_candidate(local_epsilon: float) -> tuple[tuple[Response, ...], AnyBlanket]:
+            fixed_groups = [group for group in self.groups if group not in shuffled_groups]
+            fixed_epsilon = sum(
+                channel.compute_exact_epsilon() for channel in self._make_channels(fixed_groups)
+            )
+            if not fixed_epsilon < local_epsilon:
                 raise PrivacyError(
                     "shuffled: the groups with a theta of their own leave nothing to the others"
                 )
-            each = math.floor(1e6 * (local - fixed) / len(waiting)) / 1e6
-            channels = self._channels(
-                [replace(one, epsilon=each) if one in waiting else one for one in self.groups]
+            group_epsilon = (
+                math.floor(1e6 * (local_epsilon - fixed_epsilon) / len(shuffled_groups)) / 1e6
             )
-            return channels, self._blanket(channels)
+            channels = self._make_channels(
+                [
+                    replace(group, epsilon=group_epsilon) if group in shuffled_groups else group
+                    for group in self.groups
+                ]
+            )
+            return channels, self._compute_blanket(channels)
 
-        return self.shuffled.best(made)
+        return self.shuffled.find_largest_local(make_candidate)
 
     def with_channels(self, channels: Sequence[Response]) -> Self:
         """The same with other channels, which must keep what the shuffle promises.
@@ -300,96 +333,121 @@ class Questionnaire(CollectionDocument):
         channels : sequence of Response
             One for each group.
         """
-        made = copy.copy(self)
-        vars(made).clear()
-        vars(made).update({one.name: getattr(self, one.name) for one in fields(self)})
-        vars(made)["channels"] = tuple(channels)
-        if made.shuffled is not None:
-            made.shuffled.check(made.blanket)
-        return made
+        changed = copy.copy(self)
+        vars(changed).clear()
+        vars(changed).update(
+            {
+                dataclass_field.name: getattr(self, dataclass_field.name)
+                for dataclass_field in fields(self)
+            }
+        )
+        vars(changed)["channels"] = tuple(channels)
+        if changed.shuffled is not None:
+            changed.shuffled.require_kept_by(changed.blanket)
+        return changed
 
-    def _channels(self, groups: Sequence[Group]) -> tuple[Response, ...]:
+    def _make_channels(self, groups: Sequence[Group]) -> tuple[Response, ...]:
         sizes, laws = [], []
         for group in groups:
-            places = tuple(self.place[name] for name in group.questions)
-            inside = {place: k for k, place in enumerate(places)}
-            some = [law.onto(inside, self.sizes) for law in self.all_laws]
-            sizes.append([self.sizes[place] for place in places])
-            laws.append([law for law in some if law is not None])
-        return channels_of(groups, sizes, laws, self.personal == "own")
+            group_places = tuple(self.place[name] for name in group.questions)
+            index_by_place = {place: index for index, place in enumerate(group_places)}
+            group_laws = [law.project_onto(index_by_place, self.sizes) for law in self.all_laws]
+            sizes.append([self.sizes[place] for place in group_places])
+            laws.append([law for law in group_laws if law is not None])
+        return make_channels(groups, sizes, laws, self.personal == "own")
 
     @cached_property
     def blanket(self) -> AnyBlanket:
         """The blanket of a sheet: the part of its distribution that all answers share."""
-        return self._blanket(self.channels)
+        return self._compute_blanket(self.channels)
 
-    def _blanket(self, channels: Sequence[Response]) -> AnyBlanket:
-        epsilon = sum(self._epsilon(channel) for channel in channels)
+    def _compute_blanket(self, channels: Sequence[Response]) -> AnyBlanket:
+        epsilon = sum(self._compute_channel_epsilon(channel) for channel in channels)
         if math.isinf(epsilon):
             raise PrivacyError(
                 "shuffled: these sheets have no epsilon by themselves, so nothing can be promised "
                 "of them shuffled either; 'discreet survey check' says why"
             )
-        (first, *others) = channels
-        if others or not isinstance(first, Unrelated) or not first.even:
-            return self._sheet_blanket(channels) or Blanket.of_epsilon(epsilon)
-        sent, cells = float(1 - first.theta_exact), math.prod(first.sizes)  # direct encoding
-        return Blanket(math.exp(epsilon), sent / cells, 0.0, sent * (1 - 2 / cells))
+        (first_channel, *other_channels) = channels
+        if (
+            other_channels
+            or not isinstance(first_channel, Unrelated)
+            or not first_channel.is_uniform
+        ):
+            return self._compute_sheet_blanket(channels) or Blanket.from_epsilon(epsilon)
+        personal_share = float(1 - first_channel.theta_exact)
+        cell_count = math.prod(first_channel.sizes)  # direct encoding
+        return Blanket(
+            math.exp(epsilon),
+            personal_share / cell_count,
+            0.0,
+            personal_share * (1 - 2 / cell_count),
+        )
 
-    def _sheet_blanket(self, channels: Sequence[Response]) -> SheetBlanket | None:
+    def _compute_sheet_blanket(self, channels: Sequence[Response]) -> SheetBlanket | None:
         """The exact blanket of sheets whose groups are made up independently; None otherwise."""
-        groups = []
+        group_masses = []
         for channel in channels:
-            if self.spanning or not isinstance(channel, Unrelated):
+            if self.has_spanning_laws or not isinstance(channel, Unrelated):
                 return None
-            least, second = channel.two_least
-            if least == 1:  # one answer only: every sheet is the same
+            min_probability, second_probability = channel.two_min_probabilities
+            if min_probability == 1:  # one answer only: every sheet is the same
                 continue
-            groups.append((float(channel.theta_exact), float(least), float(second)))
-        return SheetBlanket(tuple(groups)) if groups else None
+            group_masses.append(
+                (float(channel.theta_exact), float(min_probability), float(second_probability))
+            )
+        return SheetBlanket(tuple(group_masses)) if group_masses else None
 
     @cached_property
-    def spanning(self) -> bool:
+    def has_spanning_laws(self) -> bool:
         """Whether personal answers of different groups depend on each other."""
         return any(
             not any(set(law.places) <= set(places) for places in self.places)
             for law in self.all_laws
         )
 
-    def law(self, names: Sequence[str]) -> Floats:
+    def compute_personal_law(self, names: Sequence[str]) -> Floats:
         """P(personal answers to these questions), one axis per question."""
-        return joint_law(self.all_laws, self.sizes, [self.place[name] for name in names])
+        return compute_joint_law(self.all_laws, self.sizes, [self.place[name] for name in names])
 
-    def group_of(self, name: str) -> int:
+    def find_group(self, name: str) -> int:
         """Number of the group that a question is in."""
         if name not in self.place:
-            raise SchemaError(f"there is no question {name!r}; there are {_list(self.names)}")
-        return next(k for k, group in enumerate(self.groups) if name in group.questions)
+            raise SchemaError(
+                f"there is no question {name!r}; there are {_format_list(self.names)}"
+            )
+        return next(
+            group_number
+            for group_number, group in enumerate(self.groups)
+            if name in group.questions
+        )
 
     @cached_property
     def epsilons(self) -> tuple[float, ...]:
         """Local-DP loss of each group; infinite where the personal answers are people's own."""
-        return tuple(self._epsilon(channel) for channel in self.channels)
+        return tuple(self._compute_channel_epsilon(channel) for channel in self.channels)
 
-    def _epsilon(self, channel: Response) -> float:
-        known = self.personal == "own" and isinstance(channel, Unrelated)
-        return math.inf if known else channel.epsilon_exact()
+    def _compute_channel_epsilon(self, channel: Response) -> float:
+        is_known = self.personal == "own" and isinstance(channel, Unrelated)
+        return math.inf if is_known else channel.compute_exact_epsilon()
 
     @cached_property
     def questions(self) -> tuple[devices.SheetChannel]:
         """The one question of this collection: the whole sheet."""
         labels = tuple(self.cells[name].labels for name in self.names)
-        return (devices.SheetChannel(self.names, self.sizes, labels, total_above(self.epsilons)),)
+        return (
+            devices.SheetChannel(self.names, self.sizes, labels, sum_rounded_up(self.epsilons)),
+        )
 
-    def asked(self, question: int) -> tuple[str, ...]:
+    def get_asked_columns(self, question: int) -> tuple[str, ...]:
         """All questions: a sheet is answered whole."""
         return self.names
 
-    def draw(self, people: int, random: Random) -> Integers:
+    def draw_questions(self, people: int, random: Random) -> Integers:
         """There is one question; nothing is drawn."""
         return np.zeros(people, np.int64)
 
-    def prepared(
+    def encode_record(
         self,
         record: Mapping[str, Any],
         question: int | None = None,
@@ -408,46 +466,46 @@ class Questionnaire(CollectionDocument):
             The answers to the paired personal questions, where they are the person's own.
         by_hand : bool, default False
         """
-        return devices.prepared(self, record, personal, by_hand)
+        return devices.encode_record(self, record, personal, by_hand)
 
-    def encoded(self, columns: Mapping[str, Any]) -> Integers:
+    def encode_columns(self, columns: Mapping[str, Any]) -> Integers:
         """Columns of true answers as numbers, one row per person, in the order of a sheet."""
-        return devices.encoded(self, columns)
+        return devices.encode_columns(self, columns)
 
-    def randomized(self, question: int, codes: Any, random: Random) -> Integers:
+    def randomize_records(self, question: int, codes: Any, random: Random) -> Integers:
         """Randomized sheets of many people, one row per person."""
-        return devices.randomized(self, np.asarray(codes), random)
+        return devices.randomize_records(self, np.asarray(codes), random)
 
     @cached_property
-    def alone(self) -> Guarantee:
+    def unshuffled_guarantee(self) -> Guarantee:
         """What the whole sheet promises by itself."""
-        return promise_of(self)
+        return make_guarantee(self)
 
     @property
     def sentence(self) -> str:
         """What a respondent may rely on, in one sentence."""
-        return relied_on(self)
+        return format_respondent_sentence(self)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
-        from discreet.survey.files import body_of
+        from discreet.survey.files import make_questionnaire_body
 
-        return body_of(self)
+        return make_questionnaire_body(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Questionnaire:
         """Read a questionnaire, hand-written or not; stated channels must be what it says."""
-        from discreet.survey.files import questionnaire_of
+        from discreet.survey.files import parse_questionnaire
 
-        return questionnaire_of(text)
+        return parse_questionnaire(text)
 
     @classmethod
     def from_yaml(cls, text: str) -> Questionnaire:
         """Read the same from YAML. yes and no stay words, not true and false."""
-        from discreet.documents import json_of_yaml
-        from discreet.survey.files import questionnaire_of
+        from discreet.documents import convert_yaml_to_json
+        from discreet.survey.files import parse_questionnaire
 
-        return questionnaire_of(json_of_yaml(text, "questionnaire"))
+        return parse_questionnaire(convert_yaml_to_json(text, "questionnaire"))
 
     @classmethod
     def read(cls, path: str | Path) -> Questionnaire:
@@ -455,9 +513,9 @@ class Questionnaire(CollectionDocument):
         from discreet.documents import read_text
 
         text = read_text(path)
-        yaml = Path(path).suffix.lower() in (".yaml", ".yml")
-        return cls.from_yaml(text) if yaml else cls.from_json(text)
+        is_yaml = Path(path).suffix.lower() in (".yaml", ".yml")
+        return cls.from_yaml(text) if is_yaml else cls.from_json(text)
 
 
-def _list(names: Sequence[str]) -> str:
+def _format_list(names: Sequence[str]) -> str:
     return ", ".join(map(str, names))

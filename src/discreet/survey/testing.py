@@ -27,21 +27,21 @@ from discreet.collection.tally import Tally
 from discreet.errors import EstimationError, SchemaError
 from discreet.mechanisms.response import Unrelated
 from discreet.model import CellFactor, NaiveBayesModel
-from discreet.model.evaluation import wilson
+from discreet.model.evaluation import compute_wilson_interval
 from discreet.randomness import as_random
 from discreet.survey.beliefs import refuse_pairs
-from discreet.survey.inversion import channel_variance, unmixed
+from discreet.survey.inversion import compute_channel_variance, invert_channel
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.variance import ChannelVariance, Estimate
 
-__all__ = ["Accuracy", "accuracy_on_sheets"]
+__all__ = ["Accuracy", "estimate_sheet_accuracy"]
 
 
-ENUMERATED = 1 << 20
+MAX_ENUMERATED_SHEETS = 1 << 20
 """Different sheets up to which the accuracy on decoys is exact; beyond that it is drawn."""
-DRAWS = 64
+DRAWS_PER_PERSON = 64
 """Decoys drawn per person then; the interval includes their variance."""
-INVENTED = 256
+INVENTED_RESPONDENTS = 256
 """Invented respondents from whom the variance is then estimated."""
 
 
@@ -70,7 +70,7 @@ class Accuracy:
     people: int
 
 
-def accuracy_on_sheets(
+def estimate_sheet_accuracy(
     model: NaiveBayesModel,
     tally: Tally[Questionnaire],
     level: float = 0.95,
@@ -101,38 +101,47 @@ def accuracy_on_sheets(
         raise EstimationError("the tally is empty; nothing can be tested on no sheets")
     for channel in tally.collection.channels:
         channel.check_estimable()
-    hits = _Hits(model, tally.collection)
-    sheets, times = tally.distinct()
-    right = float((times * hits(sheets)).sum())
-    error = 0.0
+    hits = _HitPredicate(model, tally.collection)
+    sheets, sheet_counts = tally.get_distinct_answers()
+    hit_count = float((sheet_counts * hits(sheets)).sum())
+    decoy_error = 0.0
     if personal_hits is not None:
-        decoys, error = _decoys_of(tally.collection, personal_hits, level)
-        found = _one_group(tally, right, decoys)
-    elif math.prod(tally.collection.sizes) <= ENUMERATED:
-        scores, known = hits.enumerated()
-        found = _estimate(scores[tuple(sheets.T)], times, known)
+        decoy_accuracy, decoy_error = _estimate_decoy_accuracy(
+            tally.collection, personal_hits, level
+        )
+        estimate = _estimate_one_group(tally, hit_count, decoy_accuracy)
+    elif math.prod(tally.collection.sizes) <= MAX_ENUMERATED_SHEETS:
+        scores, known_variance = hits.score_all_sheets()
+        estimate = _estimate_share(scores[tuple(sheets.T)], sheet_counts, known_variance)
     else:
         random = as_random(random_state)
-        known = hits.invented(random)
-        every = np.repeat(sheets, times, axis=0)
-        found = _estimate(hits.drawn(every, random), np.ones(len(every)), known)
-    low, high = found.interval(level)
+        known_variance = hits.simulate_variance(random)
+        repeated_sheets = np.repeat(sheets, sheet_counts, axis=0)
+        estimate = _estimate_share(
+            hits.score_with_draws(repeated_sheets, random),
+            np.ones(len(repeated_sheets)),
+            known_variance,
+        )
+    lower, upper = estimate.interval(level)
     interval = (
-        max(found.share - math.hypot(found.share - low, error), 0.0),
-        min(found.share + math.hypot(high - found.share, error), 1.0),
+        max(estimate.share - math.hypot(estimate.share - lower, decoy_error), 0.0),
+        min(estimate.share + math.hypot(upper - estimate.share, decoy_error), 1.0),
     )
-    observed = right / tally.people
-    return Accuracy(found.share, found.unbiased, interval, level, observed, tally.people)
+    observed_share = hit_count / tally.people
+    return Accuracy(
+        estimate.share, estimate.unbiased, interval, level, observed_share, tally.people
+    )
 
 
-def _estimate(scores: Floats, times: Any, known: ChannelVariance) -> Estimate:
+def _estimate_share(scores: Floats, sheet_counts: Any, known_variance: ChannelVariance) -> Estimate:
     """The share that these scores estimate."""
-    count, extra = float((times * scores).sum()), float((times * (scores**2 - scores)).sum())
-    return Estimate(count, int(times.sum()), extra, known)
+    hit_count = float((sheet_counts * scores).sum())
+    extra_sum = float((sheet_counts * (scores**2 - scores)).sum())
+    return Estimate(hit_count, int(sheet_counts.sum()), extra_sum, known_variance)
 
 
-def _decoys_of(
-    questionnaire: Questionnaire, others: tuple[int, int], level: float
+def _estimate_decoy_accuracy(
+    questionnaire: Questionnaire, other_hits: tuple[int, int], level: float
 ) -> tuple[float, float]:
     """Accuracy on the personal answers of other people, and what its doubt adds to an interval."""
     channel = questionnaire.channels[0]
@@ -141,29 +150,36 @@ def _decoys_of(
             "hits of other people stand in for the law of one unrelated-question group; this "
             "questionnaire has several groups, whose law must be known"
         )
-    right, asked = others
-    if not 0 <= right <= asked or asked < 1:
+    hit_count, asked_people = other_hits
+    if not 0 <= hit_count <= asked_people or asked_people < 1:
         raise SchemaError(
-            f"personal hits are {right} of {asked} people; give a number from 0 to the people asked"
+            f"personal hits are {hit_count} of {asked_people} people; give a number from 0 to the "
+            "people asked"
         )
     theta = float(channel.theta_exact)
-    low, high = wilson(right, asked, NormalDist().inv_cdf((1 + level) / 2))
-    return right / asked, (1 - theta) * (high - low) / 2 / theta
+    lower, upper = compute_wilson_interval(
+        hit_count, asked_people, NormalDist().inv_cdf((1 + level) / 2)
+    )
+    return hit_count / asked_people, (1 - theta) * (upper - lower) / 2 / theta
 
 
-def _one_group(tally: Tally[Questionnaire], right: float, decoys: float) -> Estimate:
+def _estimate_one_group(
+    tally: Tally[Questionnaire], hit_count: float, decoy_accuracy: float
+) -> Estimate:
     """MRR, 3.4: the sheet of a person whom the model predicts right shows a hit with probability
     theta + (1 - theta) decoys, of another person with (1 - theta) decoys.
     """
-    theta, people = float(tally.collection.channels[0].theta_exact), tally.people
-    chances = theta + (1 - theta) * decoys, (1 - theta) * decoys
-    true, false = (p * (1 - p) / theta**2 for p in chances)
-    known = ChannelVariance((true,) * 3, (false,) * 3, true - false)
-    scores = np.array([1 - chances[1], -chances[1]]) / theta
-    return _estimate(scores, np.array([right, people - right]), known)
+    theta, respondents = float(tally.collection.channels[0].theta_exact), tally.people
+    hit_probabilities = theta + (1 - theta) * decoy_accuracy, (1 - theta) * decoy_accuracy
+    true_variance, false_variance = (p * (1 - p) / theta**2 for p in hit_probabilities)
+    known_variance = ChannelVariance(
+        (true_variance,) * 3, (false_variance,) * 3, true_variance - false_variance
+    )
+    scores = np.array([1 - hit_probabilities[1], -hit_probabilities[1]]) / theta
+    return _estimate_share(scores, np.array([hit_count, respondents - hit_count]), known_variance)
 
 
-class _Hits:
+class _HitPredicate:
     """Whether a model predicts the target of a sheet from its other answers: a predicate."""
 
     def __init__(self, model: NaiveBayesModel, questionnaire: Questionnaire) -> None:
@@ -182,86 +198,114 @@ class _Hits:
             cells = questionnaire.cells[factor.name]
             if not isinstance(factor, CellFactor) or factor.cells.labels != cells.labels:
                 raise SchemaError(f"{factor.name}: the model has other answers than the sheets")
-            table = np.ascontiguousarray(factor.log_probability.T)
-            self.factors.append((questionnaire.place[factor.name], table))
+            factor_table = np.ascontiguousarray(factor.log_probability.T)
+            self.factors.append((questionnaire.place[factor.name], factor_table))
 
     def __call__(self, sheets: Integers) -> Floats:
         """1 where the prediction from a row is the row's own target, else 0."""
-        score = np.tile(self.model.log_prior, (len(sheets), 1))
-        for place, table in self.factors:
-            score += table[sheets[:, place]]
-        return np.asarray(np.argmax(score, axis=1) == sheets[:, -1], float)
+        class_scores = np.tile(self.model.log_prior, (len(sheets), 1))
+        for column, factor_table in self.factors:
+            class_scores += factor_table[sheets[:, column]]
+        return np.asarray(np.argmax(class_scores, axis=1) == sheets[:, -1], float)
 
-    def _table(self) -> Floats:
+    def _compute_table(self) -> Floats:
         """Hits of every possible sheet, one axis per question."""
-        every = np.indices(self.survey.sizes).reshape(len(self.survey.sizes), -1).T
-        return self(every).reshape(self.survey.sizes)
+        all_sheets = np.indices(self.survey.sizes).reshape(len(self.survey.sizes), -1).T
+        return self(all_sheets).reshape(self.survey.sizes)
 
-    def enumerated(self) -> tuple[Floats, ChannelVariance]:
+    def score_all_sheets(self) -> tuple[Floats, ChannelVariance]:
         """Scores of every possible sheet, whose mean is the accuracy, and their variance."""
-        names, table = self.survey.names, self._table()
-        scores = unmixed(self.survey, names, table)
-        return scores, channel_variance(self.survey, names, table, scores)
+        names, hit_table = self.survey.names, self._compute_table()
+        scores = invert_channel(self.survey, names, hit_table)
+        return scores, compute_channel_variance(self.survey, names, hit_table, scores)
 
-    def invented(self, random: Any) -> ChannelVariance:
+    def simulate_variance(self, random: Any) -> ChannelVariance:
         """The variance of drawn scores, from invented people with uniform answers."""
-        truth = np.column_stack([random.integers(size, INVENTED) for size in self.survey.sizes])
-        holds = self(truth) > 0
-        scores = self.drawn(self.survey.randomized(0, truth, random), random)
-        added = (scores - holds) ** 2
-        true, false = (
-            float(added[some].mean()) if some.any() else float(added.mean())
-            for some in (holds, ~holds)
+        true_answers = np.column_stack(
+            [random.integers(size, INVENTED_RESPONDENTS) for size in self.survey.sizes]
+        )
+        is_hit = self(true_answers) > 0
+        scores = self.score_with_draws(
+            self.survey.randomize_records(0, true_answers, random), random
+        )
+        squared_errors = (scores - is_hit) ** 2
+        true_variance, false_variance = (
+            float(squared_errors[is_selected].mean())
+            if is_selected.any()
+            else float(squared_errors.mean())
+            for is_selected in (is_hit, ~is_hit)
         )
         slope = np.cov(scores**2 - scores, scores)[0, 1] / max(float(np.var(scores)), 1e-12)
-        most = sum(abs(self._weight(lost)) for lost in self._subsets()) ** 2
-        return ChannelVariance((0.0, true, most), (0.0, false, most), slope)
+        max_variance = (
+            sum(
+                abs(self._compute_weight(replaced_groups))
+                for replaced_groups in self._list_subsets()
+            )
+            ** 2
+        )
+        return ChannelVariance(
+            (0.0, true_variance, max_variance), (0.0, false_variance, max_variance), slope
+        )
 
-    def drawn(self, sheets: Integers, random: Any) -> Floats:
+    def score_with_draws(self, sheets: Integers, random: Any) -> Floats:
         """The same for given sheets, averages over the personal law being drawn for each person.
 
         The draws of different people are independent, so what they add to the variance shows in
         the scores' own.
         """
-        if self.survey.spanning:
+        if self.survey.has_spanning_laws:
             raise EstimationError(
                 "the personal answers of several groups depend on each other, and there are too "
                 "many different sheets to enumerate; test with fewer questions"
             )
-        total = np.zeros(len(sheets))
-        for lost in self._subsets():
-            total += self._weight(lost) * self._replaced(sheets, lost, random)
-        return total
+        total_scores = np.zeros(len(sheets))
+        for replaced_groups in self._list_subsets():
+            total_scores += self._compute_weight(replaced_groups) * self._average_replaced(
+                sheets, replaced_groups, random
+            )
+        return total_scores
 
-    def _subsets(self) -> list[tuple[int, ...]]:
+    def _list_subsets(self) -> list[tuple[int, ...]]:
         """Which groups may be replaced."""
-        numbers = range(len(self.survey.channels))
-        sizes = range(len(numbers) + 1)
-        return [lost for size in sizes for lost in itertools.combinations(numbers, size)]
+        group_numbers = range(len(self.survey.channels))
+        subset_sizes = range(len(group_numbers) + 1)
+        return [
+            subset
+            for size in subset_sizes
+            for subset in itertools.combinations(group_numbers, size)
+        ]
 
-    def _weight(self, lost: Sequence[int]) -> float:
+    def _compute_weight(self, replaced_groups: Sequence[int]) -> float:
         """Product over groups: of the inverse channel, what falls on the truth or on the decoy."""
         weight = 1.0
-        for number, channel in enumerate(self.survey.channels):
+        for group_number, channel in enumerate(self.survey.channels):
             channel.check_estimable()
             theta = float(channel.theta_exact)
-            whole = theta if isinstance(channel, Unrelated) else 2 * theta - 1
-            kept = 1.0 if isinstance(channel, Unrelated) else theta
-            weight *= (-(1 - theta) if number in lost else kept) / whole
+            denominator = theta if isinstance(channel, Unrelated) else 2 * theta - 1
+            truth_factor = 1.0 if isinstance(channel, Unrelated) else theta
+            weight *= (
+                -(1 - theta) if group_number in replaced_groups else truth_factor
+            ) / denominator
         return weight
 
-    def _replaced(self, sheets: Integers, lost: Sequence[int], random: Any) -> Floats:
+    def _average_replaced(
+        self, sheets: Integers, replaced_groups: Sequence[int], random: Any
+    ) -> Floats:
         """Mean hits when these groups are replaced by decoys."""
-        decoys = any(isinstance(self.survey.channels[number], Unrelated) for number in lost)
-        hits = np.zeros(len(sheets))
-        rounds = DRAWS if decoys else 1
-        for _ in range(rounds):
-            changed = sheets.copy()
-            for number in lost:
-                channel, places = self.survey.channels[number], list(self.survey.places[number])
+        has_decoys = any(
+            isinstance(self.survey.channels[group_number], Unrelated)
+            for group_number in replaced_groups
+        )
+        hit_totals = np.zeros(len(sheets))
+        draw_count = DRAWS_PER_PERSON if has_decoys else 1
+        for _ in range(draw_count):
+            changed_sheets = sheets.copy()
+            for group_number in replaced_groups:
+                channel = self.survey.channels[group_number]
+                group_places = list(self.survey.places[group_number])
                 if isinstance(channel, Unrelated):
-                    changed[:, places] = channel.draw(len(sheets), random)
+                    changed_sheets[:, group_places] = channel.draw_personal(len(sheets), random)
                 else:
-                    changed[:, places] = 1 - changed[:, places]
-            hits += self(changed)
-        return hits / rounds
+                    changed_sheets[:, group_places] = 1 - changed_sheets[:, group_places]
+            hit_totals += self(changed_sheets)
+        return hit_totals / draw_count

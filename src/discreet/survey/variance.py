@@ -18,11 +18,11 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.errors import EstimationError
 
-__all__ = ["ChannelVariance", "Estimate", "score_interval"]
+__all__ = ["ChannelVariance", "Estimate", "compute_score_interval"]
 
-TYPICAL = 4
+PRIOR_SHEETS = 4
 """Weight of the variance at uniform answers, in sheets, next to the sheets that were sent."""
-STEPS = 50
+BISECTION_STEPS = 50
 """Bisections of [0, 1] for each end of an interval."""
 
 
@@ -45,7 +45,7 @@ class ChannelVariance:
     slope: Any
 
     @classmethod
-    def of(
+    def from_moments(
         cls, tables: Floats, squares: Floats, cubes: Floats, axes: Sequence[int]
     ) -> ChannelVariance:
         """From E[h^2 | x] and E[h^3 | x] for all answers x, which lie along ``axes``.
@@ -53,19 +53,31 @@ class ChannelVariance:
         The slope is the regression of h^2 - h on h for uniform answers. Where h has two values it
         is exact: then the interval is Wilson's.
         """
-        places = tuple(axes)
-        holds = np.asarray(tables, bool)
-        added = np.maximum(squares - holds, 0.0)
-        one, two, three = (m.mean(places) for m in (holds.astype(float), squares, cubes))
-        covariance, variance = three - two - (two - one) * one, two - one**2
-        slope = np.divide(covariance, variance, out=np.zeros_like(variance), where=variance > 1e-12)
-        return cls(_range(added, holds, places), _range(added, ~holds, places), slope)
+        question_axes = tuple(axes)
+        is_true = np.asarray(tables, bool)
+        added_variances = np.maximum(squares - is_true, 0.0)
+        mean_truth, mean_square, mean_cube = (
+            moment.mean(question_axes) for moment in (is_true.astype(float), squares, cubes)
+        )
+        score_covariance = mean_cube - mean_square - (mean_square - mean_truth) * mean_truth
+        score_variance = mean_square - mean_truth**2
+        slope = np.divide(
+            score_covariance,
+            score_variance,
+            out=np.zeros_like(score_variance),
+            where=score_variance > 1e-12,
+        )
+        return cls(
+            _compute_range(added_variances, is_true, question_axes),
+            _compute_range(added_variances, ~is_true, question_axes),
+            slope,
+        )
 
-    def at(self, share: Any, which: int) -> Any:
+    def compute_at_share(self, share: Any, bound_index: int) -> Any:
         """The least (0), mean (1) or largest (2) variance if the predicate holds for a share."""
-        return share * self.true[which] + (1 - share) * self.false[which]
+        return share * self.true[bound_index] + (1 - share) * self.false[bound_index]
 
-    def noise(self, share: Any, count: Any, extra: Any, people: int) -> Any:
+    def estimate_noise(self, share: Any, count: Any, extra: Any, people: int) -> Any:
         """Variance of one sheet if the predicate holds for ``share`` of the people.
 
         Parameters
@@ -75,26 +87,37 @@ class ChannelVariance:
             Sums of h and of h^2 - h over the sheets.
         people : int
         """
-        seen = extra / people - self.slope * (count / people - share)
-        whole = (people * seen + TYPICAL * self.at(share, 1)) / (people + TYPICAL)
-        return np.minimum(np.maximum(whole, self.at(share, 0)), self.at(share, 2))
+        observed_variance = extra / people - self.slope * (count / people - share)
+        pooled_variance = (
+            people * observed_variance + PRIOR_SHEETS * self.compute_at_share(share, 1)
+        ) / (people + PRIOR_SHEETS)
+        return np.minimum(
+            np.maximum(pooled_variance, self.compute_at_share(share, 0)),
+            self.compute_at_share(share, 2),
+        )
 
-    def worst(self) -> Any:
+    def compute_worst(self) -> Any:
         """The largest variance of a score over all populations, sampling of people included.
 
         The maximum over s of s v1 + (1 - s) v0 + s (1 - s), at s = (1 + v1 - v0) / 2.
         """
-        share = np.clip((1 + self.true[2] - self.false[2]) / 2, 0.0, 1.0)
-        return self.at(share, 2) + share * (1 - share)
+        worst_share = np.clip((1 + self.true[2] - self.false[2]) / 2, 0.0, 1.0)
+        return self.compute_at_share(worst_share, 2) + worst_share * (1 - worst_share)
 
 
-def _range(added: Floats, chosen: Any, places: tuple[int, ...]) -> tuple[Any, Any, Any]:
+def _compute_range(
+    added_variances: Floats, is_chosen: Any, question_axes: tuple[int, ...]
+) -> tuple[Any, Any, Any]:
     """Least, mean and most over the chosen answers; zero where there are none."""
-    some = chosen.any(places)
-    least = np.where(some, np.where(chosen, added, np.inf).min(places), 0.0)
-    mean = np.where(chosen, added, 0.0).sum(places) / np.maximum(chosen.sum(places), 1)
-    most = np.where(chosen, added, 0.0).max(places)
-    return least, mean, most
+    has_chosen = is_chosen.any(question_axes)
+    minimum = np.where(
+        has_chosen, np.where(is_chosen, added_variances, np.inf).min(question_axes), 0.0
+    )
+    mean = np.where(is_chosen, added_variances, 0.0).sum(question_axes) / np.maximum(
+        is_chosen.sum(question_axes), 1
+    )
+    maximum = np.where(is_chosen, added_variances, 0.0).max(question_axes)
+    return minimum, mean, maximum
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,15 +150,17 @@ class Estimate:
         return min(max(self.unbiased, 0.0), 1.0)
 
     @property
-    def noise(self) -> float:
+    def noise_variance(self) -> float:
         """Variance of ``count`` that the randomization adds, for these respondents."""
-        noise = self.channel.noise(self.share, self.count, self.extra, self.people)
-        return self.people * float(noise)
+        sheet_variance = self.channel.estimate_noise(
+            self.share, self.count, self.extra, self.people
+        )
+        return self.people * float(sheet_variance)
 
     @property
     def variance(self) -> float:
         """Variance of ``count`` for people drawn from a population: noise and sampling together."""
-        return self.noise + self.people * self.share * (1 - self.share)
+        return self.noise_variance + self.people * self.share * (1 - self.share)
 
     def interval(self, level: float = 0.95, population: bool = True) -> tuple[float, float]:
         """Interval of the share, inside [0, 1].
@@ -151,28 +176,32 @@ class Estimate:
         """
         if not 0 < level < 1:
             raise EstimationError(f"level is {level!r}; give a number between 0 and 1")
-        low, high = score_interval(self, level, population)
-        return float(low), float(high)
+        lower, upper = compute_score_interval(self, level, population)
+        return float(lower), float(upper)
 
 
-def score_interval(found: Any, level: float, population: bool = True) -> tuple[Any, Any]:
+def compute_score_interval(estimate: Any, level: float, population: bool = True) -> tuple[Any, Any]:
     """Ends of the intervals of an Estimate, or of one whose count and extra are arrays."""
     z = NormalDist().inv_cdf((1 + level) / 2)
-    people, centre = found.people, np.clip(found.count / found.people, 0.0, 1.0)
+    respondents = estimate.people
+    clipped_share = np.clip(estimate.count / respondents, 0.0, 1.0)
 
-    def inside(share: Any) -> Any:
-        spread = found.channel.noise(share, found.count, found.extra, people)
+    def is_inside(share: Any) -> Any:
+        score_variance = estimate.channel.estimate_noise(
+            share, estimate.count, estimate.extra, respondents
+        )
         if population:
-            spread = spread + share * (1 - share)
-        return people * (centre - share) ** 2 <= z * z * spread
+            score_variance = score_variance + share * (1 - share)
+        return respondents * (clipped_share - share) ** 2 <= z * z * score_variance
 
-    ends = []
-    for end in (0.0, 1.0):
-        within, beyond = centre, np.full_like(centre, end)
-        whole = inside(beyond)
-        for _ in range(STEPS):
-            middle = (within + beyond) / 2
-            good = inside(middle)
-            within, beyond = np.where(good, middle, within), np.where(good, beyond, middle)
-        ends.append(np.where(whole, end, within))
-    return ends[0], ends[1]
+    interval_ends = []
+    for range_end in (0.0, 1.0):
+        inner, outer = clipped_share, np.full_like(clipped_share, range_end)
+        reaches_end = is_inside(outer)
+        for _ in range(BISECTION_STEPS):
+            middle = (inner + outer) / 2
+            is_accepted = is_inside(middle)
+            inner = np.where(is_accepted, middle, inner)
+            outer = np.where(is_accepted, outer, middle)
+        interval_ends.append(np.where(reaches_end, range_end, inner))
+    return interval_ends[0], interval_ends[1]

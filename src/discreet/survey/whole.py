@@ -29,52 +29,63 @@ import numpy as np
 from discreet.arrays import Array, Floats, Integers
 from discreet.collection.tally import Tally
 from discreet.mechanisms.response import Unrelated
-from discreet.scoring import Likeliest
+from discreet.scoring import WholeSheetFit
 from discreet.statistics import Table
 from discreet.survey.questionnaire import Questionnaire
 
-__all__ = ["likeliest"]
+__all__ = ["fit_whole_sheets"]
 
-PULLS = (1.0, 3.0, 10.0, 30.0, 100.0, np.inf)
+PSEUDO_COUNT_GRID = (1.0, 3.0, 10.0, 30.0, 100.0, np.inf)
 """Pseudo-counts per class that shrink its table to the margin; infinity: no dependence."""
-GAIN = 6.0
+MIN_LOG_LIKELIHOOD_GAIN = 6.0
 """Gain of held-out log-likelihood at which dependence on the class is believed to one half."""
 FOLDS = 4
-SHEETS, CHOOSING = 50_000, 4_000
-"""Most respondents that are fitted, of more distinct sheets; and that choose pseudo-counts."""
-STEPS, SETTLED = 60, 1e-3
-FEW = 20
-TINY = 1e-300
+"""Folds of the cross-validation that chooses pseudo-counts; docs/maths.md, "Whole sheets"."""
+MAX_FITTED_RESPONDENTS = 50_000
+"""Distinct sheets up to which all are fitted; of more, so many respondents are drawn. Time."""
+SELECTION_RESPONDENTS = 4_000
+"""Most respondents from whom pseudo-counts are chosen; time (RESULTS.md, "Whole sheets")."""
+MAX_EM_STEPS = 60
+"""Steps of the EM algorithm."""
+EM_TOLERANCE = 1e-3
+"""Largest change of a probability below which the EM algorithm has converged."""
+MIN_RESPONDENTS = 20
+"""Respondents below which no dependence is fitted."""
+MIN_PROBABILITY = 1e-300
+"""Least probability whose logarithm is taken."""
 
 
 @dataclass(frozen=True, eq=False)
-class Sheets:
+class SheetSample:
     """Some sheets as places in a flat table of (class, cell).
 
     Parameters
     ----------
-    classes : array of int, (sheets,)
-    places : sparse array, (sheets, classes * cells)
+    class_codes : array of int, (sheets,)
+    cell_indicators : sparse array, (sheets, classes * cells)
         One where a sheet of this class has this cell.
-    times : array of float, (sheets,)
-    drawn : array of float, (sheets,)
+    sheet_counts : array of float, (sheets,)
+    log_decoy : array of float, (sheets,)
         Log-probability that a drawn sheet is this one, and that a sheet is drawn.
     """
 
-    classes: Integers
-    places: Any
-    times: Floats
-    drawn: Floats
+    class_codes: Integers
+    cell_indicators: Any
+    sheet_counts: Floats
+    log_decoy: Floats
 
-    def some(self, chosen: Integers) -> Sheets:
+    def select_sheets(self, chosen: Integers) -> SheetSample:
         """Only the chosen sheets."""
-        return Sheets(
-            self.classes[chosen], self.places[chosen], self.times[chosen], self.drawn[chosen]
+        return SheetSample(
+            self.class_codes[chosen],
+            self.cell_indicators[chosen],
+            self.sheet_counts[chosen],
+            self.log_decoy[chosen],
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class NaiveBayesLaw:
     """A Naive Bayes law of true sheets: class shares, and P(cell | class) of all features in a row.
 
     Parameters
@@ -86,15 +97,15 @@ class Law:
     shares: Floats
     tables: Floats
 
-    def log_true(self, sheets: Sheets, theta: float) -> Floats:
+    def compute_log_true(self, sheets: SheetSample, theta: float) -> Floats:
         """Log-probability that a sheet is true and this one."""
-        of_cells = sheets.places @ np.log(self.tables).ravel()
-        return np.asarray(np.log(theta) + np.log(self.shares)[sheets.classes] + of_cells)
+        log_cells = sheets.cell_indicators @ np.log(self.tables).ravel()
+        return np.asarray(np.log(theta) + np.log(self.shares)[sheets.class_codes] + log_cells)
 
 
-def likeliest(
+def fit_whole_sheets(
     tally: Tally[Questionnaire], totals: Floats, variances: Floats, tables: Mapping[str, Table]
-) -> Likeliest | None:
+) -> WholeSheetFit | None:
     """The classifier under which the sheets are most likely, and how much it may weigh.
 
     None where sheets are not true or drawn as a whole (several groups, or the related-question
@@ -109,140 +120,196 @@ def likeliest(
         Unbiased.
     """
     survey = tally.collection
-    (channel, *more) = survey.channels
+    (channel, *other_channels) = survey.channels
     theta = float(channel.theta_exact)
-    if more or not isinstance(channel, Unrelated) or not 0 < theta < 1 or tally.people < FEW:
+    if (
+        other_channels
+        or not isinstance(channel, Unrelated)
+        or not 0 < theta < 1
+        or tally.people < MIN_RESPONDENTS
+    ):
         return None
     if len(totals) < 2 or not tables:
         return None
-    search = Search(survey, theta, _start(totals, variances, tables))
-    law, weight = search.found(*tally.distinct())
-    parts = dict(zip(tables, np.split(law.tables, search.ends[:-1], axis=1), strict=True))
+    search = WholeSheetEM(survey, theta, _make_start_law(totals, variances, tables))
+    law, dependence_belief = search.select_law(*tally.get_distinct_answers())
+    tables_by_name = dict(
+        zip(tables, np.split(law.tables, search.feature_ends[:-1], axis=1), strict=True)
+    )
     # 1 where the noise of the channel explains all of the distance
-    people = float(tally.people)
-    distance = [
-        (one.counts - people * law.shares[:, None] * parts[name]) ** 2 / one.variances
-        for name, one in tables.items()
+    respondents = float(tally.people)
+    squared_errors = [
+        (table.counts - respondents * law.shares[:, None] * tables_by_name[name]) ** 2
+        / table.variances
+        for name, table in tables.items()
     ]
-    misfit = float(np.concatenate([one.ravel() for one in distance]).mean())
-    return Likeliest(weight / max(misfit, 1.0), law.shares, parts)
+    misfit = float(
+        np.concatenate([squared_error.ravel() for squared_error in squared_errors]).mean()
+    )
+    return WholeSheetFit(dependence_belief / max(misfit, 1.0), law.shares, tables_by_name)
 
 
-def _start(totals: Floats, variances: Floats, tables: Mapping[str, Table]) -> Law:
+def _make_start_law(
+    totals: Floats, variances: Floats, tables: Mapping[str, Table]
+) -> NaiveBayesLaw:
     """Make the unbiased tables positive, at least half a standard deviation per cell."""
-    shares = np.maximum(totals, np.sqrt(variances) / 2) + 1
-    parts = []
-    for one in tables.values():
-        kept = np.maximum(one.counts, np.sqrt(one.variances) / 2) + 1
-        parts.append(kept / kept.sum(axis=1, keepdims=True))
-    return Law(shares / shares.sum(), np.concatenate(parts, axis=1))
+    class_shares = np.maximum(totals, np.sqrt(variances) / 2) + 1
+    feature_tables = []
+    for table in tables.values():
+        positive_counts = np.maximum(table.counts, np.sqrt(table.variances) / 2) + 1
+        feature_tables.append(positive_counts / positive_counts.sum(axis=1, keepdims=True))
+    return NaiveBayesLaw(class_shares / class_shares.sum(), np.concatenate(feature_tables, axis=1))
 
 
-class Search:
+class WholeSheetEM:
     """Maximum-likelihood Naive Bayes law of the true sheets, by EM with chosen pseudo-counts.
 
     Parameters
     ----------
     survey : Questionnaire
     theta : float
-    start : Law
+    start : NaiveBayesLaw
     """
 
-    def __init__(self, survey: Questionnaire, theta: float, start: Law) -> None:
+    def __init__(self, survey: Questionnaire, theta: float, start: NaiveBayesLaw) -> None:
         self.survey, self.theta, self.start = survey, theta, start
         self.sizes = np.array(survey.sizes[:-1])  # the target comes last
-        self.ends = np.cumsum(self.sizes)
+        self.feature_ends = np.cumsum(self.sizes)
 
-    def found(self, rows: Integers, times: Integers) -> tuple[Law, float]:
+    def select_law(
+        self, sheet_rows: Integers, sheet_counts: Integers
+    ) -> tuple[NaiveBayesLaw, float]:
         """Fit the law, averaged over pseudo-counts, and the belief in dependence on the class.
 
         Parameters
         ----------
-        rows : array of int, (different sheets, questions)
-        times : array of int, (different sheets,)
+        sheet_rows : array of int, (different sheets, questions)
+        sheet_counts : array of int, (different sheets,)
         """
-        few = _people(times, CHOOSING)
-        laws, scores = self._compared(self._placed(rows[few], np.ones(len(few))))
-        gain = scores[:-1].max() - scores[-1]
-        chance = np.exp(scores - scores.max())
-        chance = np.where(chance < 0.01, 0.0, chance)
-        some, often = rows, times
-        if len(rows) > SHEETS:
-            kept, often = np.unique(_people(times, SHEETS), return_counts=True)
-            some = rows[kept]
-        every = self._placed(some, often)
-        fitted = [
-            (part, self.fitted(every, pull, law, STEPS))
-            for part, pull, law in zip(chance / chance.sum(), PULLS, laws, strict=True)
-            if part > 0
+        selection_rows = _sample_respondents(sheet_counts, SELECTION_RESPONDENTS)
+        start_laws, log_likelihoods = self._cross_validate(
+            self._encode_sheets(sheet_rows[selection_rows], np.ones(len(selection_rows)))
+        )
+        log_likelihood_gain = log_likelihoods[:-1].max() - log_likelihoods[-1]
+        grid_weights = np.exp(log_likelihoods - log_likelihoods.max())
+        grid_weights = np.where(grid_weights < 0.01, 0.0, grid_weights)
+        fitted_rows, fitted_counts = sheet_rows, sheet_counts
+        if len(sheet_rows) > MAX_FITTED_RESPONDENTS:
+            distinct_rows, fitted_counts = np.unique(
+                _sample_respondents(sheet_counts, MAX_FITTED_RESPONDENTS), return_counts=True
+            )
+            fitted_rows = sheet_rows[distinct_rows]
+        fitted_sheets = self._encode_sheets(fitted_rows, fitted_counts)
+        weighted_laws = [
+            (grid_weight, self.run_em(fitted_sheets, pseudo_count, law, MAX_EM_STEPS))
+            for grid_weight, pseudo_count, law in zip(
+                grid_weights / grid_weights.sum(), PSEUDO_COUNT_GRID, start_laws, strict=True
+            )
+            if grid_weight > 0
         ]
-        shares = np.exp(sum(part * np.log(law.shares) for part, law in fitted))
-        tables = np.exp(sum(part * np.log(law.tables) for part, law in fitted))
-        whole = np.add.reduceat(tables, self.ends - self.sizes, axis=1)
-        tables = tables / np.repeat(whole, self.sizes, axis=1)
-        believed = 1 / (1 + np.exp(np.clip(GAIN - gain, -50.0, 50.0)))
-        return Law(shares / shares.sum(), tables), float(believed)
+        class_shares = np.exp(
+            sum(grid_weight * np.log(law.shares) for grid_weight, law in weighted_laws)
+        )
+        feature_tables = np.exp(
+            sum(grid_weight * np.log(law.tables) for grid_weight, law in weighted_laws)
+        )
+        feature_totals = np.add.reduceat(feature_tables, self.feature_ends - self.sizes, axis=1)
+        feature_tables = feature_tables / np.repeat(feature_totals, self.sizes, axis=1)
+        dependence_belief = 1 / (
+            1 + np.exp(np.clip(MIN_LOG_LIKELIHOOD_GAIN - log_likelihood_gain, -50.0, 50.0))
+        )
+        return NaiveBayesLaw(class_shares / class_shares.sum(), feature_tables), float(
+            dependence_belief
+        )
 
-    def _compared(self, sheets: Sheets) -> tuple[list[Law], Floats]:
+    def _cross_validate(self, sheets: SheetSample) -> tuple[list[NaiveBayesLaw], Floats]:
         """Fit a law for every pseudo-count, and its held-out log-likelihood over the folds."""
-        fold = np.arange(len(sheets.times)) % FOLDS
-        laws, scores = [], np.zeros(len(PULLS))
-        for k, pull in enumerate(PULLS):
-            laws.append(self.fitted(sheets, pull, self.start, STEPS))
-            for one in range(FOLDS):
-                kept, left = (sheets.some(np.flatnonzero(o)) for o in (fold != one, fold == one))
+        fold_numbers = np.arange(len(sheets.sheet_counts)) % FOLDS
+        fitted_laws, log_likelihoods = [], np.zeros(len(PSEUDO_COUNT_GRID))
+        for grid_index, pseudo_count in enumerate(PSEUDO_COUNT_GRID):
+            fitted_laws.append(self.run_em(sheets, pseudo_count, self.start, MAX_EM_STEPS))
+            for fold in range(FOLDS):
+                training_sheets, held_out_sheets = (
+                    sheets.select_sheets(np.flatnonzero(is_selected))
+                    for is_selected in (fold_numbers != fold, fold_numbers == fold)
+                )
                 # from the start law: the law of all sheets has seen the held-out ones
-                law = self.fitted(kept, pull, self.start, STEPS)
-                true = law.log_true(left, self.theta)
-                scores[k] += (left.times * np.logaddexp(true, left.drawn)).sum()
-        return laws, scores
+                fold_law = self.run_em(training_sheets, pseudo_count, self.start, MAX_EM_STEPS)
+                log_true = fold_law.compute_log_true(held_out_sheets, self.theta)
+                log_likelihoods[grid_index] += (
+                    held_out_sheets.sheet_counts * np.logaddexp(log_true, held_out_sheets.log_decoy)
+                ).sum()
+        return fitted_laws, log_likelihoods
 
-    def fitted(self, sheets: Sheets, pull: float, law: Law, steps: int) -> Law:
+    def run_em(
+        self, sheets: SheetSample, pseudo_count: float, law: NaiveBayesLaw, max_steps: int
+    ) -> NaiveBayesLaw:
         """Run EM from a starting law with one pseudo-count."""
-        classes, cells = law.tables.shape
-        for _ in range(steps):
-            true = law.log_true(sheets, self.theta)
-            odds = np.exp(np.clip(sheets.drawn - true, -700.0, 700.0))
-            weight = sheets.times / (1 + odds)
-            of_class: Floats = np.bincount(sheets.classes, weight, minlength=classes).astype(float)
-            shares = (of_class + 1) / (of_class.sum() + classes)
-            counts = weight @ sheets.places
-            tables = self._drawn_to_margin(counts.reshape(classes, cells), of_class, pull)
-            step = max(np.abs(shares - law.shares).max(), np.abs(tables - law.tables).max())
-            law = Law(shares, tables)
-            if step < SETTLED:
+        class_count, cell_count = law.tables.shape
+        for _ in range(max_steps):
+            log_true = law.compute_log_true(sheets, self.theta)
+            decoy_odds = np.exp(np.clip(sheets.log_decoy - log_true, -700.0, 700.0))
+            true_weights = sheets.sheet_counts / (1 + decoy_odds)
+            class_totals: Floats = np.bincount(
+                sheets.class_codes, true_weights, minlength=class_count
+            ).astype(float)
+            class_shares = (class_totals + 1) / (class_totals.sum() + class_count)
+            cell_counts = true_weights @ sheets.cell_indicators
+            feature_tables = self._shrink_to_margin(
+                cell_counts.reshape(class_count, cell_count), class_totals, pseudo_count
+            )
+            largest_change = max(
+                np.abs(class_shares - law.shares).max(), np.abs(feature_tables - law.tables).max()
+            )
+            law = NaiveBayesLaw(class_shares, feature_tables)
+            if largest_change < EM_TOLERANCE:
                 break
         return law
 
-    def _drawn_to_margin(self, counts: Floats, of_class: Floats, pull: float) -> Floats:
-        pooled = counts.sum(axis=0) + 1
-        margin = pooled / np.repeat(np.add.reduceat(pooled, self.ends - self.sizes), self.sizes)
-        if np.isinf(pull):
-            return np.tile(margin, (len(counts), 1))
-        return np.asarray((counts + pull * margin) / (of_class[:, None] + pull))
+    def _shrink_to_margin(
+        self, counts: Floats, class_totals: Floats, pseudo_count: float
+    ) -> Floats:
+        pooled_counts = counts.sum(axis=0) + 1
+        pooled_margin = pooled_counts / np.repeat(
+            np.add.reduceat(pooled_counts, self.feature_ends - self.sizes), self.sizes
+        )
+        if np.isinf(pseudo_count):
+            return np.tile(pooled_margin, (len(counts), 1))
+        return np.asarray(
+            (counts + pseudo_count * pooled_margin) / (class_totals[:, None] + pseudo_count)
+        )
 
-    def _placed(self, rows: Integers, times: Array) -> Sheets:
+    def _encode_sheets(self, sheet_rows: Integers, sheet_counts: Array) -> SheetSample:
         from scipy.sparse import csr_array  # late: a respondent's device need not load it
 
-        drawn = np.full(len(rows), np.log1p(-self.theta))
+        log_decoy = np.full(len(sheet_rows), np.log1p(-self.theta))
         for law in self.survey.all_laws:
-            shape = [self.survey.sizes[place] for place in law.places]
-            cell = np.ravel_multi_index(tuple(rows[:, list(law.places)].T), shape)
-            weights = np.array(law.weights, float) / law.total
-            drawn += np.log(np.maximum(weights, TINY))[cell]
-        classes = rows[:, -1]
-        cells = rows[:, :-1] + self.ends - self.sizes + classes[:, None] * self.ends[-1]
-        ends = np.arange(0, cells.size + 1, len(self.sizes))
-        flat = (len(rows), self.start.tables.size)
-        places = csr_array((np.ones(cells.size), cells.ravel(), ends), shape=flat)
-        return Sheets(classes, places, np.asarray(times, float), drawn)
+            law_shape = [self.survey.sizes[place] for place in law.places]
+            law_cells = np.ravel_multi_index(tuple(sheet_rows[:, list(law.places)].T), law_shape)
+            law_probabilities = np.array(law.weights, float) / law.total
+            log_decoy += np.log(np.maximum(law_probabilities, MIN_PROBABILITY))[law_cells]
+        class_codes = sheet_rows[:, -1]
+        flat_cells = (
+            sheet_rows[:, :-1]
+            + self.feature_ends
+            - self.sizes
+            + class_codes[:, None] * self.feature_ends[-1]
+        )
+        row_ends = np.arange(0, flat_cells.size + 1, len(self.sizes))
+        matrix_shape = (len(sheet_rows), self.start.tables.size)
+        cell_indicators = csr_array(
+            (np.ones(flat_cells.size), flat_cells.ravel(), row_ends), shape=matrix_shape
+        )
+        return SheetSample(class_codes, cell_indicators, np.asarray(sheet_counts, float), log_decoy)
 
 
-def _people(times: Integers, most: int) -> Integers:
+def _sample_respondents(sheet_counts: Integers, max_respondents: int) -> Integers:
     """Take at most ``max_respondents`` evenly; return the index of each one's distinct sheet."""
-    below = np.cumsum(times)
-    count = int(below[-1])
-    taken = np.arange(count)
-    if count > most:
-        taken = np.floor((np.arange(most) + 0.5) * count / most).astype(np.int64)
-    return np.asarray(np.searchsorted(below, taken, side="right"))
+    cumulative_counts = np.cumsum(sheet_counts)
+    respondent_count = int(cumulative_counts[-1])
+    taken_positions = np.arange(respondent_count)
+    if respondent_count > max_respondents:
+        taken_positions = np.floor(
+            (np.arange(max_respondents) + 0.5) * respondent_count / max_respondents
+        ).astype(np.int64)
+    return np.asarray(np.searchsorted(cumulative_counts, taken_positions, side="right"))

@@ -2,6 +2,6 @@
 
 from discreet.tables.counting import count
 from discreet.tables.engines import open_table
-from discreet.tables.in_memory import Contents
+from discreet.tables.in_memory import CountRequest
 
-__all__ = ["Contents", "count", "open_table"]
+__all__ = ["CountRequest", "count", "open_table"]

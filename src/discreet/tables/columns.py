@@ -18,199 +18,216 @@ from functools import cache, partial
 from itertools import count
 from typing import Any
 
-from discreet.encoding import NUMBER_LENGTH, NUMBER_TEXT, Cells
+from discreet.encoding import MAX_NUMBER_LENGTH, NUMBER_PATTERN, Cells
 from discreet.errors import SchemaError
-from discreet.schema import text_of
-from discreet.tables.frames import stranger_text
+from discreet.schema import format_value
+from discreet.tables.frames import make_unknown_text
 
-__all__ = ["bin_of", "double", "key", "not_whole", "numbers"]
+__all__ = ["find_bin", "find_fractions", "make_double", "make_group_key", "read_numbers"]
 
-BYTEWISE = ("clickhouse", "datafusion", "polars", "trino")
+BYTEWISE_ENGINES = ("clickhouse", "datafusion", "polars", "trino")
 """Engines without collations; elsewhere text is stripped of them, or refused."""
 
-LARGEST_DOUBLE = str((1 << 1024) - (1 << 970))
+MIN_INFINITE_DECIMAL = str((1 << 1024) - (1 << 970))
 """From here on, decimal numbers are infinite as doubles (IEEE 754, ties to even)."""
-SMALLEST_DOUBLE = f"{5**1075}e-1075"
+MAX_ZERO_DECIMAL = f"{5**1075}e-1075"
 """2^-1075: up to here, decimal numbers are zero as doubles (ties to even)."""
 
 
-def double(number: float) -> Any:
+def make_double(number: float) -> Any:
     """A constant that every engine reads as this very double."""
     import ibis
 
     return ibis.literal(repr(float(number))).cast("float64")
 
 
-def key(column: Any, cells: Cells) -> Any:
+def make_group_key(column: Any, cells: Cells) -> Any:
     """A column to group by, with one key for every public cell: all spellings of a cell are folded.
 
     Without it, one more row with a rare spelling of a value would be one more group.
     """
-    kind, engine = column.type(), engine_of(column)
-    if kind.is_boolean():
+    column_type, engine_name = column.type(), get_engine_name(column)
+    if column_type.is_boolean():
         return column
-    if kind.is_integer():
-        signed = bool(kind.is_signed_integer())
-        public = _whole_texts(cells, 1 << 63 if signed else 1 << 64)
-        whole = _known_only(column, cells, public, partial(_whole_literal, signed=signed))
-        # as text, because some drivers give doubles where another row has no number
-        return whole if engine == "duckdb" else whole.cast("string")
-    if kind.is_floating() or kind.is_decimal():
-        return _float_key(_doubles(column), cells)
-    if kind.is_binary() or kind.is_nested():
-        raise SchemaError(
-            f"{cells.feature.name}: a column of type {kind} has no spelling that all sources "
-            "share; give it as text or numbers, such as by a view of the table"
+    if column_type.is_integer():
+        is_signed = bool(column_type.is_signed_integer())
+        public_numbers = _list_whole_numbers(cells, 1 << 63 if is_signed else 1 << 64)
+        whole_key = _fold_unknown_numbers(
+            column, cells, public_numbers, partial(_make_whole_literal, signed=is_signed)
         )
-    return _text_key(_bytewise(column, cells.feature.name), cells)
+        # as text, because some drivers give doubles where another row has no number
+        return whole_key if engine_name == "duckdb" else whole_key.cast("string")
+    if column_type.is_floating() or column_type.is_decimal():
+        return _make_float_key(_cast_to_doubles(column), cells)
+    if column_type.is_binary() or column_type.is_nested():
+        raise SchemaError(
+            f"{cells.feature.name}: a column of type {column_type} has no spelling that all "
+            "sources share; give it as text or numbers, such as by a view of the table"
+        )
+    return _make_text_key(_compare_bytewise(column, cells.feature.name), cells)
 
 
-def engine_of(column: Any) -> str:
+def get_engine_name(column: Any) -> str:
     """The name of the engine that a column is in."""
     return str(column.get_backend().name)
 
 
-def _bytewise(column: Any, name: str) -> Any:
+def _compare_bytewise(column: Any, name: str) -> Any:
     """A column as text that is compared byte by byte; of PostgreSQL's char(n), without padding."""
-    engine = engine_of(column)
+    engine_name = get_engine_name(column)
     if not column.type().is_string():
         column = column.cast("string")
-    if engine == "duckdb":
-        return _through_bytes("decode", "encode", column)
-    if engine == "pyspark":
-        return _through_bytes("decode", "encode", column, "UTF-8")
-    if engine == "postgres":  # joined to nothing, enumerations and char(n) are text
-        return _through_bytes("convert_from", "convert_to", column.concat(""), "UTF8")
-    if engine == "sqlite":  # what is joined has no collation
+    if engine_name == "duckdb":
+        return _convert_through_bytes("decode", "encode", column)
+    if engine_name == "pyspark":
+        return _convert_through_bytes("decode", "encode", column, "UTF-8")
+    if engine_name == "postgres":  # joined to nothing, enumerations and char(n) are text
+        return _convert_through_bytes("convert_from", "convert_to", column.concat(""), "UTF8")
+    if engine_name == "sqlite":  # what is joined has no collation
         return column.concat("")
-    if engine in BYTEWISE:
+    if engine_name in BYTEWISE_ENGINES:
         return column
     raise SchemaError(
-        f"{name}: {engine} compares text by collations, under which one row could decide how "
+        f"{name}: {engine_name} compares text by collations, under which one row could decide how "
         "others are spelled; give the column as numbers, or the table as Parquet or CSV"
     )
 
 
-def _through_bytes(read: str, write: str, column: Any, *encoding: str) -> Any:
+def _convert_through_bytes(read: str, write: str, column: Any, *encoding: str) -> Any:
     """Text to bytes, which have no collation, and back."""
-    to_bytes = _engine_function(write, "string", "binary", bool(encoding))
-    to_text = _engine_function(read, "binary", "string", bool(encoding))
+    to_bytes = _make_engine_function(write, "string", "binary", bool(encoding))
+    to_text = _make_engine_function(read, "binary", "string", bool(encoding))
     return to_text(to_bytes(column, *encoding), *encoding)
 
 
 @cache
-def _engine_function(name: str, argument: str, result: str, encoded: bool) -> Any:
+def _make_engine_function(name: str, argument: str, result: str, encoded: bool) -> Any:
     """A function that the engine has, of one argument and perhaps an encoding."""
     import ibis
 
-    def plain(content: Any) -> Any:
+    def without_encoding(content: Any) -> Any:
         """Is the engine's."""
 
     def with_encoding(content: Any, encoding: Any) -> Any:
         """Is the engine's."""
 
-    kinds = (argument, "string") if encoded else (argument,)
-    function = with_encoding if encoded else plain
-    return ibis.udf.scalar.builtin(function, name=name, signature=(kinds, result))
+    argument_types = (argument, "string") if encoded else (argument,)
+    signature_function = with_encoding if encoded else without_encoding
+    return ibis.udf.scalar.builtin(
+        signature_function, name=name, signature=(argument_types, result)
+    )
 
 
-def _doubles(column: Any) -> Any:
+def _cast_to_doubles(column: Any) -> Any:
     """Numbers of any type as doubles."""
-    if column.type().is_decimal() and engine_of(column) == "postgres":
-        return _doubles_of_decimals(column)
+    if column.type().is_decimal() and get_engine_name(column) == "postgres":
+        return _cast_decimals_to_doubles(column)
     return column.cast("float64")
 
 
-def _doubles_of_decimals(number: Any) -> Any:
+def _cast_decimals_to_doubles(number: Any) -> Any:
     """PostgreSQL's exact numbers as doubles; it refuses to cast what becomes infinite or zero."""
     import ibis
 
     number = number.cast("decimal")  # money is not compared with numbers
-    most, least = (ibis.literal(text).cast("decimal") for text in (LARGEST_DOUBLE, SMALLEST_DOUBLE))
+    infinite_bound, zero_bound = (
+        ibis.literal(bound_text).cast("decimal")
+        for bound_text in (MIN_INFINITE_DECIMAL, MAX_ZERO_DECIMAL)
+    )
     # its numbers may be NaN, which is above all others
     return ibis.cases(
         (number == ibis.literal("NaN").cast("decimal"), ibis.null("float64")),
-        (number >= most, double(math.inf)),
-        (number <= -most, double(-math.inf)),
-        (number.abs() <= least, double(0.0)),
+        (number >= infinite_bound, make_double(math.inf)),
+        (number <= -infinite_bound, make_double(-math.inf)),
+        (number.abs() <= zero_bound, make_double(0.0)),
         else_=number.cast("float64"),
     )
 
 
-def absent_number(column: Any) -> Any:
+def is_absent_number(column: Any) -> Any:
     """Whether a double is NaN; SQLite has NULL in its place."""
     import ibis
 
-    return ibis.literal(False) if engine_of(column) == "sqlite" else column.isnan()
+    return ibis.literal(False) if get_engine_name(column) == "sqlite" else column.isnan()
 
 
-def _text_key(column: Any, cells: Cells) -> Any:
+def _make_text_key(column: Any, cells: Cells) -> Any:
     import ibis
 
-    texts = set(cells.spellings)
-    truths = sorted(texts & {"true", "false"})
-    folds = []
-    if truths:
-        small = column.lower()
-        spelled = small.isin(truths)
-        if exact_ones := sorted(text for text in texts if text != text.lower() in truths):
-            spelled &= ~column.isin(exact_ones)
-        folds.append((spelled, small))
-    if missing := sorted({"", *cells.tokens} - texts):
-        folds.append((column.isin(missing), ibis.null("string")))
-    if cells.other is not None:
-        stranger = ibis.literal(stranger_text(cells))
-        folds.append((column.notnull() & ~column.isin(sorted(texts)), stranger))
-    return ibis.cases(*folds, else_=column) if folds else column
+    public_texts = set(cells.spellings)
+    truth_texts = sorted(public_texts & {"true", "false"})
+    key_folds = []
+    if truth_texts:
+        lower_text = column.lower()
+        is_truth_value = lower_text.isin(truth_texts)
+        if exact_texts := sorted(
+            text for text in public_texts if text != text.lower() in truth_texts
+        ):
+            is_truth_value &= ~column.isin(exact_texts)
+        key_folds.append((is_truth_value, lower_text))
+    if missing_texts := sorted({"", *cells.tokens} - public_texts):
+        key_folds.append((column.isin(missing_texts), ibis.null("string")))
+    if cells.other_index is not None:
+        unknown_text = ibis.literal(make_unknown_text(cells))
+        key_folds.append((column.notnull() & ~column.isin(sorted(public_texts)), unknown_text))
+    return ibis.cases(*key_folds, else_=column) if key_folds else column
 
 
-def _float_key(column: Any, cells: Cells) -> Any:
+def _make_float_key(column: Any, cells: Cells) -> Any:
     import ibis
 
-    missing, zero = (
-        absent_number(column),
-        double(0.0),
+    is_missing, zero_literal = (
+        is_absent_number(column),
+        make_double(0.0),
     )  # -0.0 is another group than 0.0 on some engines
-    column = ibis.cases((missing, ibis.null("float64")), (column == zero, zero), else_=column)
-    numbers = [number for text in cells.spellings if (number := _float_or_none(text)) is not None]
-    return _known_only(column, cells, numbers, double)
+    column = ibis.cases(
+        (is_missing, ibis.null("float64")), (column == zero_literal, zero_literal), else_=column
+    )
+    public_numbers = [
+        number for text in cells.spellings if (number := _parse_float(text)) is not None
+    ]
+    return _fold_unknown_numbers(column, cells, public_numbers, make_double)
 
 
-def _known_only(column: Any, cells: Cells, known: list[Any], literal: Callable[[Any], Any]) -> Any:
+def _fold_unknown_numbers(
+    column: Any, cells: Cells, public_numbers: list[Any], literal: Callable[[Any], Any]
+) -> Any:
     """Numbers as they are, or all that are not public as one that is not public either."""
     import ibis
 
-    if cells.other is None:
+    if cells.other_index is None:
         return column
-    stranger = literal(next(number for number in count() if number not in known))
-    if not known:
-        return column.isnull().ifelse(ibis.null(column.type()), stranger)
-    kept = column.isnull() | column.isin([literal(number) for number in known])
-    return kept.ifelse(column, stranger)
+    unknown_number = literal(next(number for number in count() if number not in public_numbers))
+    if not public_numbers:
+        return column.isnull().ifelse(ibis.null(column.type()), unknown_number)
+    is_public = column.isnull() | column.isin([literal(number) for number in public_numbers])
+    return is_public.ifelse(column, unknown_number)
 
 
-def _whole_texts(cells: Cells, below: int = 1 << 63) -> list[int]:
+def _list_whole_numbers(cells: Cells, below: int = 1 << 63) -> list[int]:
     """Public values that a whole number can spell."""
-    whole = [int(text) for text in cells.spellings if re.fullmatch(r"0|-?[1-9]\d{0,19}", text)]
-    return [number for number in whole if (below - (1 << 64)) <= number < below]
+    whole_numbers = [
+        int(text) for text in cells.spellings if re.fullmatch(r"0|-?[1-9]\d{0,19}", text)
+    ]
+    return [number for number in whole_numbers if (below - (1 << 64)) <= number < below]
 
 
-def _whole_literal(whole: int, *, signed: bool) -> Any:
+def _make_whole_literal(whole: int, *, signed: bool) -> Any:
     """A constant of a type that holds it and all numbers of its column."""
     import ibis
 
     return ibis.literal(whole, "int64" if signed else "uint64")
 
 
-def _float_or_none(text: str) -> float | None:
+def _parse_float(text: str) -> float | None:
     try:
         number = float(text)
     except ValueError:
         return None
-    return number if math.isfinite(number) and text_of(number) == text else None
+    return number if math.isfinite(number) and format_value(number) == text else None
 
 
-def numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any]:
+def read_numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any]:
     """A column of any type as doubles and, of a column of text, the text that is not a number.
 
     Parameters
@@ -223,44 +240,50 @@ def numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any]:
     """
     import ibis
 
-    column, wrong = table[name], None
-    kind = column.type()
-    nothing = ibis.null("float64")
-    if kind.is_string():
-        text = _bytewise(column, name)
-        missing = text.isnull() | text.isin(["", *tokens])
-        written = text.re_search(NUMBER_TEXT) & (text.length() <= NUMBER_LENGTH)
-        wrong = (missing | written).ifelse(ibis.null("string"), text)
-        column = _parse((written & ~missing).ifelse(text, ibis.null("string")))
-    elif kind.is_boolean():
+    column, invalid_text = table[name], None
+    column_type = column.type()
+    null_number = ibis.null("float64")
+    if column_type.is_string():
+        bytewise_text = _compare_bytewise(column, name)
+        is_missing = bytewise_text.isnull() | bytewise_text.isin(["", *tokens])
+        is_number = bytewise_text.re_search(NUMBER_PATTERN) & (
+            bytewise_text.length() <= MAX_NUMBER_LENGTH
+        )
+        invalid_text = (is_missing | is_number).ifelse(ibis.null("string"), bytewise_text)
+        column = _parse_numbers(
+            (is_number & ~is_missing).ifelse(bytewise_text, ibis.null("string"))
+        )
+    elif column_type.is_boolean():
         column = column.cast("int32").cast("float64")
-    elif kind.is_numeric():
-        column = _doubles(column)
+    elif column_type.is_numeric():
+        column = _cast_to_doubles(column)
     else:
-        raise SchemaError(f"{name}: a column of type {kind} does not hold numbers")
-    if kind.is_string() or kind.is_floating():
-        column = absent_number(column).ifelse(nothing, column)
-    return column, wrong
+        raise SchemaError(f"{name}: a column of type {column_type} does not hold numbers")
+    if column_type.is_string() or column_type.is_floating():
+        column = is_absent_number(column).ifelse(null_number, column)
+    return column, invalid_text
 
 
-def _parse(text: Any) -> Any:
+def _parse_numbers(text: Any) -> Any:
     """Doubles of text that is a number."""
     import ibis
 
-    if engine_of(text) == "sqlite":  # it reads "inf" as 0, and rounds the last digit
-        return _python_function()(text)
-    small = text.lower()
-    nothing, negative = ibis.null("string"), small.contains("-")
-    named = small.contains("n")  # inf and nan
-    digits = named.ifelse(nothing, text)
-    if engine_of(text) == "postgres":
-        number = _parse_postgres(digits)
+    if get_engine_name(text) == "sqlite":  # it reads "inf" as 0, and rounds the last digit
+        return _make_python_parser()(text)
+    lower_text = text.lower()
+    null_text, is_negative = ibis.null("string"), lower_text.contains("-")
+    is_named_number = lower_text.contains("n")  # inf and nan
+    digit_text = is_named_number.ifelse(null_text, text)
+    if get_engine_name(text) == "postgres":
+        number = _parse_postgres(digit_text)
     else:  # around a number, not every engine reads spaces
-        spaces = engine_of(text) not in ("duckdb", "pyspark")
-        number = (digits.strip() if spaces else digits).try_cast("float64")
-    infinite = negative.ifelse(double(-math.inf), double(math.inf))
+        strips_spaces = get_engine_name(text) not in ("duckdb", "pyspark")
+        number = (digit_text.strip() if strips_spaces else digit_text).try_cast("float64")
+    infinite_number = is_negative.ifelse(make_double(-math.inf), make_double(math.inf))
     return ibis.cases(
-        (small.contains("inf"), infinite), (named, ibis.null("float64")), else_=number
+        (lower_text.contains("inf"), infinite_number),
+        (is_named_number, ibis.null("float64")),
+        else_=number,
     )
 
 
@@ -268,20 +291,24 @@ def _parse_postgres(digits: Any) -> Any:
     """The same for digits on PostgreSQL, which casts no text that becomes infinite or zero."""
     import ibis
 
-    zero = digits.re_search(r"^[^1-9]*([eE]|$)")
-    far = digits.re_search(r"[eE][-+]?0*[1-9]\d{3,}")  # beyond all doubles, in 600 characters
-    below = digits.re_search(r"[eE]-")
-    infinite = digits.re_search(r"^\s*-").ifelse(double(-math.inf), double(math.inf))
-    near = (zero | far).ifelse(ibis.null("string"), digits)
+    is_zero = digits.re_search(r"^[^1-9]*([eE]|$)")
+    is_extreme = digits.re_search(
+        r"[eE][-+]?0*[1-9]\d{3,}"
+    )  # beyond all doubles, in 600 characters
+    is_small = digits.re_search(r"[eE]-")
+    infinite_number = digits.re_search(r"^\s*-").ifelse(
+        make_double(-math.inf), make_double(math.inf)
+    )
+    ordinary_digits = (is_zero | is_extreme).ifelse(ibis.null("string"), digits)
     return ibis.cases(
-        (zero | (far & below), double(0.0)),
-        (far, infinite),
-        else_=_doubles_of_decimals(near.cast("decimal")),
+        (is_zero | (is_extreme & is_small), make_double(0.0)),
+        (is_extreme, infinite_number),
+        else_=_cast_decimals_to_doubles(ordinary_digits.cast("decimal")),
     )
 
 
 @cache
-def _python_function() -> Any:
+def _make_python_parser() -> Any:
     import ibis
 
     def discreet_number(text: str) -> float:
@@ -291,33 +318,40 @@ def _python_function() -> Any:
     return ibis.udf.scalar.python(discreet_number, signature=(("string",), "float64"))
 
 
-def not_whole(number: Any) -> Any:
+def find_fractions(number: Any) -> Any:
     """The number where it has a fraction, else NULL."""
     import ibis
 
     # beyond 2^53 all doubles are whole, and some do not fit the integer that floor gives
-    near = ibis.cases((number.abs() < double(2.0**53), number), else_=double(0.0))
-    return (near != near.floor().cast("float64")).ifelse(number, ibis.null("float64"))
+    exact_number = ibis.cases((number.abs() < make_double(2.0**53), number), else_=make_double(0.0))
+    return (exact_number != exact_number.floor().cast("float64")).ifelse(
+        number, ibis.null("float64")
+    )
 
 
-def bin_of(number: Any, inner: Sequence[float], missing: int) -> Any:
+def find_bin(number: Any, inner_edges: Sequence[float], missing: int) -> Any:
     """The number of inner edges that a number reaches, in log2 as many comparisons.
 
     Parameters
     ----------
     number : ibis column
-    inner : sequence of float
+    inner_edges : sequence of float
         Increasing.
     missing : int
         What stands for NULL.
     """
     import ibis
 
-    codes = [ibis.literal(code, "int32") for code in range(len(inner) + 1)]
-    while inner:  # the edge between two neighbours separates them; then between two pairs, …
-        joined = [
-            ibis.ifelse(number < double(edge), below, above)
-            for edge, below, above in zip(inner[::2], codes[::2], codes[1::2], strict=False)
+    bin_codes = [ibis.literal(bin_code, "int32") for bin_code in range(len(inner_edges) + 1)]
+    while inner_edges:  # the edge between two neighbours separates them; then between two pairs, …
+        merged_codes = [
+            ibis.ifelse(number < make_double(edge), lower_code, upper_code)
+            for edge, lower_code, upper_code in zip(
+                inner_edges[::2], bin_codes[::2], bin_codes[1::2], strict=False
+            )
         ]
-        codes, inner = joined + codes[2 * len(joined) :], inner[1::2]
-    return number.isnull().ifelse(ibis.literal(missing, "int32"), codes[0])
+        bin_codes, inner_edges = (
+            merged_codes + bin_codes[2 * len(merged_codes) :],
+            inner_edges[1::2],
+        )
+    return number.isnull().ifelse(ibis.literal(missing, "int32"), bin_codes[0])

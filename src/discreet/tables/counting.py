@@ -25,27 +25,33 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Array
-from discreet.encoding import Cells, Grid, cells_of, class_codes, columns_of
+from discreet.encoding import Cells, Grid, build_cells, encode_classes, get_columns
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
-from discreet.statistics import Moments, Order, Statistics, Table
-from discreet.tables.engines import fetched, kind_of, open_rows, open_table, reading
-from discreet.tables.frames import arrow_table
-from discreet.tables.in_memory import USUAL, Contents, count_arrays
+from discreet.statistics import Moments, OrderStatistics, Statistics, Table
+from discreet.tables.engines import (
+    fetch_arrow,
+    get_source_kind,
+    handle_read_errors,
+    open_rows,
+    open_table,
+)
+from discreet.tables.frames import convert_to_arrow
+from discreet.tables.in_memory import DEFAULT_REQUEST, CountRequest, count_arrays
 from discreet.tables.queries import Queries, check_numbers
 
 __all__ = ["count", "open_table"]
 
 Progress = Callable[[int, int], None]
 
-LARGEST_PAIR = 10_000
+MAX_PAIR_CELLS = 10_000
 """Two features are counted in one query while they have at most this many cells together."""
 
 
 def count(
     source: Any,
     schema: Schema,
-    contents: Contents = USUAL,
+    request: CountRequest = DEFAULT_REQUEST,
     *,
     y: Any = None,
     weights: Any = None,
@@ -59,7 +65,7 @@ def count(
         See :func:`open_table`. Columns are found by name, those of an array by position.
     schema : Schema
         Every value is held against it.
-    contents : Contents
+    request : CountRequest
         What to count besides classes and categories: bins, sums, order statistics.
     y : array, optional
         The classes, where the source does not hold them itself.
@@ -72,188 +78,273 @@ def count(
     -------
     Statistics
     """
-    kind = kind_of(source)
-    if kind == "arrays" or (y is not None and kind == "frame"):
-        return _count_arrays(source, schema, contents, y, weights)
+    source_kind = get_source_kind(source)
+    if source_kind == "arrays" or (y is not None and source_kind == "frame"):
+        return _count_arrays(source, schema, request, y, weights)
     if y is not None:
         raise SchemaError(f"the classes are read from the column {schema.target}; leave y out")
     if not (weights is None or isinstance(weights, str)):
         raise SchemaError("the weights of a table are one of its columns; give its name")
-    if weights is not None and contents.moments == "grid":
+    if weights is not None and request.moments == "grid":
         raise SchemaError("sums on the grid are whole numbers; weights need moments='float'")
-    wanted = [*schema.names, schema.target, *([weights] if weights else [])]
-    with reading(source):
-        table = open_rows(read_objects(source, schema, wanted), wanted)
-        queries = Queries(table, schema, weights, cells_of(schema, contents.bins))
-        return Counting(queries, progress).run(contents.moments, contents.order)
+    wanted_columns = [*schema.names, schema.target, *([weights] if weights else [])]
+    with handle_read_errors(source):
+        table = open_rows(read_objects(source, schema, wanted_columns), wanted_columns)
+        queries = Queries(table, schema, weights, build_cells(schema, request.bins))
+        return TableCounter(queries, progress).run_queries(request.moments, request.order)
 
 
 def _count_arrays(
-    source: Any, schema: Schema, contents: Contents, y: Any, weights: Any
+    source: Any, schema: Schema, request: CountRequest, y: Any, weights: Any
 ) -> Statistics:
     if isinstance(weights, str):
         raise SchemaError("the weights of an array are an array with one number per row")
     if y is not None:
-        columns, codes = columns_of(source, schema.names), class_codes(schema, y)
+        columns, row_codes = get_columns(source, schema.names), encode_classes(schema, y)
     elif isinstance(source, np.ndarray):
         raise SchemaError("an array does not hold the classes; give them as y")
     else:
-        columns = columns_of(source, [*schema.names, schema.target])
-        codes = class_codes(schema, columns[schema.target])
+        columns = get_columns(source, [*schema.names, schema.target])
+        row_codes = encode_classes(schema, columns[schema.target])
     for name in schema.names:
-        if len(columns[name]) != len(codes):
-            raise SchemaError(f"{name} has {len(columns[name])} rows, the classes {len(codes)}")
-    return count_arrays(schema, columns, codes, contents, weights)
+        if len(columns[name]) != len(row_codes):
+            raise SchemaError(f"{name} has {len(columns[name])} rows, the classes {len(row_codes)}")
+    return count_arrays(schema, columns, row_codes, request, weights)
 
 
-def read_objects(source: Any, schema: Schema, wanted: list[str]) -> Any:
+def read_objects(source: Any, schema: Schema, wanted_columns: list[str]) -> Any:
     """The columns wanted of a frame, objects value by value; other sources as they are."""
-    if kind_of(source) != "frame":
+    if get_source_kind(source) != "frame":
         return source
     if not hasattr(source, "iloc"):
-        return arrow_table(source, schema)
-    names = [str(name) for name in source.columns]
-    columns_of(dict.fromkeys(names), wanted)
-    narrow = source.iloc[:, [names.index(name) for name in dict.fromkeys(wanted)]]
-    return arrow_table(narrow, schema)
+        return convert_to_arrow(source, schema)
+    frame_columns = [str(name) for name in source.columns]
+    get_columns(dict.fromkeys(frame_columns), wanted_columns)
+    wanted_frame = source.iloc[
+        :, [frame_columns.index(name) for name in dict.fromkeys(wanted_columns)]
+    ]
+    return convert_to_arrow(wanted_frame, schema)
 
 
-def pairs(sizes: dict[str, int], largest: int = LARGEST_PAIR) -> list[tuple[str, ...]]:
+def pair_features(
+    cell_counts: dict[str, int], max_cells: int = MAX_PAIR_CELLS
+) -> list[tuple[str, ...]]:
     """Which features to count together: the largest with the smallest, while that stays small."""
-    waiting = sorted(sizes, key=lambda name: sizes[name])
-    groups: list[tuple[str, ...]] = []
-    while waiting:
-        big = waiting.pop()
-        if waiting and sizes[big] * sizes[waiting[0]] <= largest:
-            groups.append((waiting.pop(0), big))
+    waiting_names = sorted(cell_counts, key=lambda name: cell_counts[name])
+    feature_groups: list[tuple[str, ...]] = []
+    while waiting_names:
+        largest_name = waiting_names.pop()
+        if waiting_names and cell_counts[largest_name] * cell_counts[waiting_names[0]] <= max_cells:
+            feature_groups.append((waiting_names.pop(0), largest_name))
         else:
-            groups.append((big,))
-    return groups
+            feature_groups.append((largest_name,))
+    return feature_groups
 
 
 @dataclass
-class Counting:
+class TableCounter:
     """The queries of one table, and what they add up to.
 
     Parameters
     ----------
-    rows : Queries
+    queries : Queries
     progress : callable, optional
         Called as ``progress(done, total)`` after every query.
     """
 
-    rows: Queries
+    queries: Queries
     progress: Progress | None = None
-    done: int = field(default=0, init=False)
-    total: int = field(default=1, init=False)
+    done_queries: int = field(default=0, init=False)
+    total_queries: int = field(default=1, init=False)
 
-    def run(self, moments: str | None = None, order: bool = False) -> Statistics:
-        """Exact statistics; parameters as those of :class:`Contents`."""
-        numeric, cells = self.rows.numeric, self.rows.cells
-        groups = pairs({name: one.size for name, one in cells.items()})
-        ordered = numeric if order else []
-        floats = bool(moments == "float" and numeric)
-        self.total = 1 + floats + len(groups) + len(ordered)
-        totals, sums = self.by_class(numeric, moments)
-        found = dict(pair for group in groups for pair in self._tables(group))
-        tables = {name: found[name] for name in cells}
-        orders = {feature.name: self._order(feature) for feature in ordered}
-        return Statistics(self.rows.schema, totals, tables=tables, moments=sums, orders=orders)
+    def run_queries(self, moments: str | None = None, order: bool = False) -> Statistics:
+        """Exact statistics; parameters as those of :class:`CountRequest`."""
+        numeric, cells = self.queries.numeric_features, self.queries.cells
+        feature_groups = pair_features(
+            {name: feature_cells.size for name, feature_cells in cells.items()}
+        )
+        ordered_features = numeric if order else []
+        needs_mean_query = bool(moments == "float" and numeric)
+        self.total_queries = 1 + needs_mean_query + len(feature_groups) + len(ordered_features)
+        class_totals, feature_moments = self.count_by_class(numeric, moments)
+        counted_tables = dict(
+            table_entry
+            for feature_group in feature_groups
+            for table_entry in self._count_tables(feature_group)
+        )
+        tables = {name: counted_tables[name] for name in cells}
+        order_statistics = {
+            feature.name: self._count_order(feature) for feature in ordered_features
+        }
+        return Statistics(
+            self.queries.schema,
+            class_totals,
+            tables=tables,
+            moments=feature_moments,
+            order_statistics=order_statistics,
+        )
 
-    def _fetch(
-        self, query: Any, most: int, cells: Sequence[Cells] = ()
+    def _fetch_groups(
+        self, query: Any, max_groups: int, cells: Sequence[Cells] = ()
     ) -> tuple[Array, Any, list[Array]]:
         """Run a query whose first column is the class, followed by the columns ``a0``, ``a1`` ...
 
         Gives class indices, all columns, and the indices of cells for ``a0``, ``a1`` ...
         """
-        most *= self.rows.most_keys(self.rows.schema.target)
-        result = fetched(query.limit(most + 1))
-        self.done += 1
+        max_groups *= self.queries.count_max_keys(self.queries.schema.target)
+        result = fetch_arrow(query.limit(max_groups + 1))
+        self.done_queries += 1
         if self.progress is not None:
-            self.progress(self.done, self.total)
-        where = self.rows.target.column(result.column("y"))
-        found = []
-        for i, one in enumerate(cells):  # a query gives the bin of a number, else the value
-            column = result.column(f"a{i}")
-            found.append(column.to_numpy() if one.edges else one.column(column))
-        if result.num_rows > most:  # a sum over some of the groups would not be the count
+            self.progress(self.done_queries, self.total_queries)
+        class_indices = self.queries.class_cells.encode_column(result.column("y"))
+        cell_indices = []
+        for position, feature_cells in enumerate(
+            cells
+        ):  # a query gives the bin of a number, else the value
+            column = result.column(f"a{position}")
+            cell_indices.append(
+                column.to_numpy() if feature_cells.edges else feature_cells.encode_column(column)
+            )
+        if result.num_rows > max_groups:  # a sum over some of the groups would not be the count
             raise SchemaError(
-                f"the table has more than {most} groups of classes and values, more than the "
+                f"the table has more than {max_groups} groups of classes and values, more than the "
                 "schema allows, although each of them fits it; this should never happen, and "
                 "nothing was counted: please report it with the types of the columns"
             )
-        return where, result, found
+        return class_indices, result, cell_indices
 
-    def by_class(
+    def count_by_class(
         self, numeric: Sequence[Numeric] = (), moments: str | None = None
     ) -> tuple[Array, dict[str, Moments]]:
         """Totals and, of all numeric features or none, moments: one query or, for floats, two.
 
         The values of the features that are named are checked; no others are looked at.
         """
-        where, result, _ = self._fetch(self.rows.by_class(moments, numeric), 1)
-        check_numbers(self.rows, numeric, result)
-        totals = self._added(result, "n", where)
+        class_indices, result, _ = self._fetch_groups(
+            self.queries.make_class_query(moments, numeric), 1
+        )
+        check_numbers(self.queries, numeric, result)
+        class_totals = self._sum_column(result, "n", class_indices)
         if moments is None or not numeric:
-            return totals, {}
-        names = [feature.name for feature in numeric]
-        weighted = self.rows.weights is not None
-        kind = np.float64 if moments == "float" else None
-        counts = self._each(where, result, "n" if weighted else "p")
-        missing = self._each(where, result, "m") if weighted else totals - counts
-        sums = self._each(where, result, "s", kind)
+            return class_totals, {}
+        feature_names = [feature.name for feature in numeric]
+        has_weights = self.queries.weights is not None
+        number_type = np.float64 if moments == "float" else None
+        present_counts = self._sum_features(class_indices, result, "n" if has_weights else "p")
+        missing_counts = (
+            self._sum_features(class_indices, result, "m")
+            if has_weights
+            else class_totals - present_counts
+        )
+        value_sums = self._sum_features(class_indices, result, "s", number_type)
         if moments == "grid":
-            grids = [Grid.of(feature) for feature in numeric]
-            origins = np.array([np.full(len(totals), grid.lower) for grid in grids])
-            steps = [grid.step for grid in grids]
+            grids = [Grid.from_feature(feature) for feature in numeric]
+            origins = np.array([np.full(len(class_totals), grid.lower) for grid in grids])
+            grid_steps = [grid.step for grid in grids]
         else:
-            counts, missing = counts.astype(np.float64), missing.astype(np.float64)
-            origins = np.divide(sums, counts, out=np.zeros_like(counts), where=counts > 0)
-            steps = [1.0] * len(names)
-            keys = dict(zip(result.column("y").to_pylist(), where.tolist(), strict=True))
-            about = self.rows.about(keys, dict(zip(names, origins, strict=True)))
-            where, result, _ = self._fetch(about, 1)
-            sums = self._each(where, result, "s", kind)
-        squares = self._each(where, result, "q", kind)
-        return totals, {
+            present_counts, missing_counts = (
+                present_counts.astype(np.float64),
+                missing_counts.astype(np.float64),
+            )
+            origins = np.divide(
+                value_sums,
+                present_counts,
+                out=np.zeros_like(present_counts),
+                where=present_counts > 0,
+            )
+            grid_steps = [1.0] * len(feature_names)
+            class_keys = dict(
+                zip(result.column("y").to_pylist(), class_indices.tolist(), strict=True)
+            )
+            centred_query = self.queries.make_centred_query(
+                class_keys, dict(zip(feature_names, origins, strict=True))
+            )
+            class_indices, result, _ = self._fetch_groups(centred_query, 1)
+            value_sums = self._sum_features(class_indices, result, "s", number_type)
+        square_sums = self._sum_features(class_indices, result, "q", number_type)
+        return class_totals, {
             feature.name: Moments(
-                feature, counts[j], sums[j], squares[j], missing[j], origins[j], steps[j]
+                feature,
+                present_counts[j],
+                value_sums[j],
+                square_sums[j],
+                missing_counts[j],
+                origins[j],
+                grid_steps[j],
             )
             for j, feature in enumerate(numeric)
         }
 
-    def _each(self, where: Array, result: Any, letter: str, kind: Any = None) -> Array:
+    def _sum_features(
+        self, class_indices: Array, result: Any, column_prefix: str, number_type: Any = None
+    ) -> Array:
         """One number a numeric feature and class."""
-        numeric = range(len(self.rows.numeric))
-        return np.array([self._added(result, f"{letter}{j}", where, kind=kind) for j in numeric])
+        feature_indices = range(len(self.queries.numeric_features))
+        return np.array(
+            [
+                self._sum_column(
+                    result, f"{column_prefix}{j}", class_indices, number_type=number_type
+                )
+                for j in feature_indices
+            ]
+        )
 
-    def _added(
-        self, result: Any, name: str, *places: Array, width: int | None = None, kind: Any = None
+    def _sum_column(
+        self,
+        result: Any,
+        column_name: str,
+        *places: Array,
+        width: int | None = None,
+        number_type: Any = None,
     ) -> Array:
         """A column added up by class and, where there is a width, by cell; zero where no row is.
 
         Exactly: drivers give integers as int64, Decimal or hugeint.
         """
-        kind = kind or (np.int64 if self.rows.weights is None else np.float64)
-        cast = int if kind is np.int64 else float
-        numbers = [cast(value or 0) for value in result.column(name).to_pylist()]
-        classes = self.rows.target.size
-        out = np.zeros(classes if width is None else (classes, width), dtype=kind)
-        np.add.at(out, places, np.array(numbers, dtype=kind))
-        return out
+        number_type = number_type or (np.int64 if self.queries.weights is None else np.float64)
+        to_number = int if number_type is np.int64 else float
+        column_numbers = [to_number(value or 0) for value in result.column(column_name).to_pylist()]
+        class_count = self.queries.class_cells.size
+        group_sums = np.zeros(
+            class_count if width is None else (class_count, width), dtype=number_type
+        )
+        np.add.at(group_sums, places, np.array(column_numbers, dtype=number_type))
+        return group_sums
 
-    def _tables(self, group: tuple[str, ...]) -> Iterator[tuple[str, Table]]:
-        most = prod(self.rows.most_keys(name) for name in group)
-        cells = [self.rows.cells[name] for name in group]
-        where, result, found = self._fetch(self.rows.by_cells(group), most, cells)
-        for name, one, cell in zip(group, cells, found, strict=True):
-            yield name, Table(one, self._added(result, "n", where, cell, width=one.size))
+    def _count_tables(self, feature_group: tuple[str, ...]) -> Iterator[tuple[str, Table]]:
+        max_groups = prod(self.queries.count_max_keys(name) for name in feature_group)
+        group_cells = [self.queries.cells[name] for name in feature_group]
+        class_indices, result, cell_indices = self._fetch_groups(
+            self.queries.make_cell_query(feature_group), max_groups, group_cells
+        )
+        for name, feature_cells, row_cells in zip(
+            feature_group, group_cells, cell_indices, strict=True
+        ):
+            yield (
+                name,
+                Table(
+                    feature_cells,
+                    self._sum_column(
+                        result, "n", class_indices, row_cells, width=feature_cells.size
+                    ),
+                ),
+            )
 
-    def _order(self, feature: Numeric) -> Order:
-        grid = Grid.of(feature)
-        where, result, _ = self._fetch(self.rows.by_level(feature.name), grid.levels + 1)
-        found = np.array([int(level) for level in result.column("k").to_pylist()], dtype=np.int64)
-        levels, position = np.unique(found, return_inverse=True)
-        counts = self._added(result, "n", where, position, width=len(levels), kind=np.int64)
-        return Order(feature, grid, levels, counts)
+    def _count_order(self, feature: Numeric) -> OrderStatistics:
+        grid = Grid.from_feature(feature)
+        class_indices, result, _ = self._fetch_groups(
+            self.queries.make_level_query(feature.name), grid.levels + 1
+        )
+        grid_indices = np.array(
+            [int(level) for level in result.column("k").to_pylist()], dtype=np.int64
+        )
+        used_levels, level_positions = np.unique(grid_indices, return_inverse=True)
+        level_counts = self._sum_column(
+            result,
+            "n",
+            class_indices,
+            level_positions,
+            width=len(used_levels),
+            number_type=np.int64,
+        )
+        return OrderStatistics(feature, grid, used_levels, level_counts)

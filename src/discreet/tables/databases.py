@@ -16,10 +16,23 @@ from discreet.errors import DiscreetError, FormatError, MissingDependencyError, 
 
 __all__ = ["open_database", "refuse_unclear_types"]
 
-REMOTE = ("s3", "gs", "gcs", "az", "abfs", "abfss", "hdfs", "http", "https", "ftp", "sftp", "file")
+FILE_SCHEMES = (
+    "s3",
+    "gs",
+    "gcs",
+    "az",
+    "abfs",
+    "abfss",
+    "hdfs",
+    "http",
+    "https",
+    "ftp",
+    "sftp",
+    "file",
+)
 """Addresses of files rather than of databases."""
-EXTRAS = {"postgres": ("psycopg", "postgres"), "postgresql": ("psycopg", "postgres")}
-CLOUD = ("md:", "motherduck:")
+DRIVER_EXTRAS = {"postgres": ("psycopg", "postgres"), "postgresql": ("psycopg", "postgres")}
+CLOUD_PREFIXES = ("md:", "motherduck:")
 """What names of DuckDB databases begin with that are not files."""
 
 
@@ -37,20 +50,20 @@ def open_database(url: str, table: str | None = None) -> Any:
 
     address, _, fragment = url.partition("#")
     scheme = urlsplit(address).scheme
-    name = table or fragment
-    if scheme in REMOTE:
+    table_name = table or fragment
+    if scheme in FILE_SCHEMES:
         raise FormatError(
             f"{scheme}: files are read from this machine only; fetch it first and give its path"
         )
-    if not name:
+    if not table_name:
         raise SchemaError(f"{scheme}: which table? write it after the address: {scheme}://…#name")
     try:
-        engine = _connect(address, scheme)
+        engine = _connect_database(address, scheme)
     except DiscreetError:
         raise
     except ImportError as error:
-        if scheme in EXTRAS:
-            raise MissingDependencyError(*EXTRAS[scheme]) from None
+        if scheme in DRIVER_EXTRAS:
+            raise MissingDependencyError(*DRIVER_EXTRAS[scheme]) from None
         raise FormatError(
             f"{scheme}: its driver ({error.name or scheme}) is not installed; run: "
             f"pip install 'ibis-framework[{scheme}]'"
@@ -63,40 +76,42 @@ def open_database(url: str, table: str | None = None) -> Any:
             "postgres:// or another one that ibis knows"
         ) from None
     except Exception as error:  # every driver has errors of its own
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise FormatError(f"{scheme}: the database cannot be reached: {reason}") from None
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise FormatError(f"{scheme}: the database cannot be reached: {first_line}") from None
     try:
-        return engine.table(name)
+        return engine.table(table_name)
     except ibis.common.exceptions.TableNotFound:
-        some = ", ".join(sorted(_tables(engine))[:20]) or "none"
-        raise SchemaError(f"{scheme}: there is no table {name!r}; there are: {some}") from None
+        table_names = ", ".join(sorted(_list_tables(engine))[:20]) or "none"
+        raise SchemaError(
+            f"{scheme}: there is no table {table_name!r}; there are: {table_names}"
+        ) from None
 
 
-def _tables(engine: Any) -> list[str]:
+def _list_tables(engine: Any) -> list[str]:
     if engine.name != "duckdb":
         return list(engine.list_tables())
-    return [name for (name,) in engine.con.execute("SHOW TABLES").fetchall()]
+    return [table_name for (table_name,) in engine.con.execute("SHOW TABLES").fetchall()]
 
 
-def _connect(address: str, scheme: str) -> Any:
+def _connect_database(address: str, scheme: str) -> Any:
     import ibis
 
-    parts = urlsplit(address)
-    name = parts.netloc + parts.path
-    if scheme not in ("duckdb", "sqlite") or name.startswith(CLOUD):
+    url_parts = urlsplit(address)
+    database_name = url_parts.netloc + url_parts.path
+    if scheme not in ("duckdb", "sqlite") or database_name.startswith(CLOUD_PREFIXES):
         return ibis.connect(address)
-    path = Path(name)
-    if not path.is_file():
+    file_path = Path(database_name)
+    if not file_path.is_file():
         raise FormatError(
-            f"{scheme}: there is no file {name!r}; write {scheme}://FILE#TABLE, with three slashes "
-            f"({scheme}:///…) where the path begins at the root"
+            f"{scheme}: there is no file {database_name!r}; write {scheme}://FILE#TABLE, with "
+            f"three slashes ({scheme}:///…) where the path begins at the root"
         )
-    options = dict(parse_qsl(parts.query))
+    url_options = dict(parse_qsl(url_parts.query))
     if scheme == "duckdb":
-        return ibis.duckdb.connect(path.absolute(), **{**options, "read_only": True})
-    if options:
-        raise FormatError(f"sqlite: there is no option {next(iter(options))!r}; leave it out")
-    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)
+        return ibis.duckdb.connect(file_path.absolute(), **{**url_options, "read_only": True})
+    if url_options:
+        raise FormatError(f"sqlite: there is no option {next(iter(url_options))!r}; leave it out")
+    connection = sqlite3.connect(f"file:{quote(str(file_path.absolute()))}?mode=ro", uri=True)
     connection.execute("SELECT count(*) FROM sqlite_schema")  # opened only when it is read
     return ibis.sqlite.from_connection(connection)
 
@@ -111,36 +126,41 @@ def refuse_unclear_types(rows: Any, names: Iterable[str]) -> None:
         The columns that will be read.
     """
     engine = rows.get_backend()
-    for setting, usual, needed, reason in SETTINGS.get(engine.name, ()):
-        if not any(needed(rows[name].type()) for name in dict.fromkeys(names)):
+    for setting_name, usual_values, is_concerned, reason in TEXT_SETTINGS.get(engine.name, ()):
+        if not any(is_concerned(rows[name].type()) for name in dict.fromkeys(names)):
             continue
-        query = f"SELECT current_setting('{setting}')"
+        query = f"SELECT current_setting('{setting_name}')"
         if engine.name == "duckdb":
-            ((current,),) = engine.con.execute(query).fetchall()
+            ((current_value,),) = engine.con.execute(query).fetchall()
         else:
             with engine.raw_sql(query) as cursor:
-                ((current,),) = cursor.fetchall()
-        if current and current.lower() not in usual:
+                ((current_value,),) = cursor.fetchall()
+        if current_value and current_value.lower() not in usual_values:
             raise SchemaError(
-                f"{engine.name}: its {setting} is {current!r}, under which {reason}; set it to "
-                f"{usual[0]!r} before"
+                f"{engine.name}: its {setting_name} is {current_value!r}, under which {reason}; "
+                f"set it to {usual_values[0]!r} before"
             )
     if engine.name == "sqlite":
         _refuse_mixed_types(rows, names)
 
 
-MERGED = "one row could decide how others are spelled"
-SPELLED = "points in time are spelled otherwise than in the schema"
+MERGED_REASON = "one row could decide how others are spelled"
+SPELLING_REASON = "points in time are spelled otherwise than in the schema"
 UTC_NAMES = ("utc", "etc/utc", "gmt", "etc/gmt", "uct", "zulu", "universal")
-SETTINGS: dict[str, tuple[tuple[str, tuple[str, ...], Callable[[Any], bool], str], ...]] = {
+TEXT_SETTINGS: dict[str, tuple[tuple[str, tuple[str, ...], Callable[[Any], bool], str], ...]] = {
     "duckdb": (
-        ("default_collation", ("binary",), lambda kind: True, MERGED),
-        ("timezone", UTC_NAMES, lambda kind: _has_time_zone(kind), SPELLED),
+        ("default_collation", ("binary",), lambda kind: True, MERGED_REASON),
+        ("timezone", UTC_NAMES, lambda kind: _has_time_zone(kind), SPELLING_REASON),
     ),
     "postgres": (
-        ("datestyle", ("iso, ymd", "iso, mdy", "iso, dmy"), lambda kind: _is_time(kind), SPELLED),
-        ("intervalstyle", ("postgres",), lambda kind: bool(kind.is_interval()), SPELLED),
-        ("timezone", UTC_NAMES, lambda kind: _has_time_zone(kind), SPELLED),
+        (
+            "datestyle",
+            ("iso, ymd", "iso, mdy", "iso, dmy"),
+            lambda kind: _is_time(kind),
+            SPELLING_REASON,
+        ),
+        ("intervalstyle", ("postgres",), lambda kind: bool(kind.is_interval()), SPELLING_REASON),
+        ("timezone", UTC_NAMES, lambda kind: _has_time_zone(kind), SPELLING_REASON),
     ),
 }
 """Settings of a session on which text depends: usual values, the types concerned, and how."""
@@ -159,23 +179,39 @@ SQLITE_TYPES = {"integer": ("integer",), "floating": ("real", "integer"), "strin
 
 
 def _refuse_mixed_types(rows: Any, names: Iterable[str]) -> None:
-    strange = {}
+    strange_types = {}
     for name in dict.fromkeys(names):
         column = rows[name]
-        kind = column.type()
-        fitting = [stored for what, stored in SQLITE_TYPES.items() if getattr(kind, f"is_{what}")()]
-        allowed = fitting[0] if fitting else ("real", "integer") if kind.is_numeric() else ()
-        stored = column.typeof()
-        if kind.is_boolean():
-            whole = (stored == "integer").ifelse(column.cast("int64").cast("string"), stored)
-            strange[name] = whole.isin(["null", "0", "1"]).ifelse(None, whole).max()
-        elif allowed:
-            strange[name] = (stored.isin(["null", *allowed])).ifelse(None, stored).max()
-    if not strange:
+        column_type = column.type()
+        matching_types = [
+            storage_types
+            for type_name, storage_types in SQLITE_TYPES.items()
+            if getattr(column_type, f"is_{type_name}")()
+        ]
+        allowed_types = (
+            matching_types[0]
+            if matching_types
+            else ("real", "integer")
+            if column_type.is_numeric()
+            else ()
+        )
+        stored_type = column.typeof()
+        if column_type.is_boolean():
+            boolean_type = (stored_type == "integer").ifelse(
+                column.cast("int64").cast("string"), stored_type
+            )
+            strange_types[name] = (
+                boolean_type.isin(["null", "0", "1"]).ifelse(None, boolean_type).max()
+            )
+        elif allowed_types:
+            strange_types[name] = (
+                (stored_type.isin(["null", *allowed_types])).ifelse(None, stored_type).max()
+            )
+    if not strange_types:
         return
-    for name, stored in rows.aggregate(**strange).to_pyarrow().to_pylist()[0].items():
-        if stored is not None:
+    for name, strange_type in rows.aggregate(**strange_types).to_pyarrow().to_pylist()[0].items():
+        if strange_type is not None:
             raise SchemaError(
                 f"{name}: a column of type {rows[name].type()} of which SQLite stores some values "
-                f"as {stored}; store all of them in one type, such as by UPDATE with CAST"
+                f"as {strange_type}; store all of them in one type, such as by UPDATE with CAST"
             )

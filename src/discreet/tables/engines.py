@@ -21,24 +21,24 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Literal
 
-from discreet.encoding import columns_of
+from discreet.encoding import get_columns
 from discreet.errors import FormatError, SchemaError
 from discreet.tables.databases import open_database, refuse_unclear_types
-from discreet.tables.frames import arrow_table
-from discreet.tables.spark import java_home, spark_session, spark_table
+from discreet.tables.frames import convert_to_arrow
+from discreet.tables.spark import find_java_home, get_spark_session, open_spark_table
 
 __all__ = [
     "SourceKind",
-    "arrow_batches",
-    "fetched",
-    "java_home",
-    "kind_of",
+    "fetch_arrow",
+    "find_java_home",
+    "get_source_kind",
+    "get_spark_session",
+    "handle_read_errors",
+    "iter_arrow_batches",
+    "iter_ordered_batches",
+    "open_parquet",
     "open_rows",
     "open_table",
-    "ordered_batches",
-    "parquet_table",
-    "reading",
-    "spark_session",
 ]
 
 SourceKind = Literal["arrays", "frame", "ibis", "spark", "csv", "parquet", "url"]
@@ -46,10 +46,10 @@ SourceKind = Literal["arrays", "frame", "ibis", "spark", "csv", "parquet", "url"
 MEMORY_LIMIT = "300MB"
 """What DuckDB may hold before it spills to a private temporary folder."""
 
-ROWS_HELD = 65_536
+MAX_HELD_ROWS = 65_536
 """Rows of a file that are held in memory at once where they are read in order."""
 
-_OPENED: weakref.WeakSet[Any] = weakref.WeakSet()
+_OWN_ENGINES: weakref.WeakSet[Any] = weakref.WeakSet()
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".data")
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -60,10 +60,10 @@ DATABASE_SUFFIXES = {
     ".sqlite3": "sqlite",
     ".db": "sqlite",
 }
-UTF8 = "save it as UTF-8 (spreadsheets call it 'CSV UTF-8')"
+UTF8_ADVICE = "save it as UTF-8 (spreadsheets call it 'CSV UTF-8')"
 
 
-def kind_of(source: Any) -> SourceKind:
+def get_source_kind(source: Any) -> SourceKind:
     """What a source is; a file is looked up, not opened."""
     if isinstance(source, str) and ("://" in source or source.startswith("spark:")):
         return "url"
@@ -71,22 +71,22 @@ def kind_of(source: Any) -> SourceKind:
         path = os.fspath(source)
         if not path:
             raise FormatError("the name of the table is empty; write a file, such as people.csv")
-        first, bare = files_of(path)[0], path.lower().removesuffix(".gz")
-        if bare.endswith(PARQUET_SUFFIXES):
+        first_file, bare_name = list_files(path)[0], path.lower().removesuffix(".gz")
+        if bare_name.endswith(PARQUET_SUFFIXES):
             return "parquet"
-        if bare.endswith(CSV_SUFFIXES):
+        if bare_name.endswith(CSV_SUFFIXES):
             return "csv"
-        with reading(first), open(first, "rb") as file:
+        with handle_read_errors(first_file), open(first_file, "rb") as file:
             if file.read(4) == b"PAR1":
                 return "parquet"
-        raise FormatError(f"{path}: {_other_file(path)}")
+        raise FormatError(f"{path}: {_explain_other_file(path)}")
     library = type(source).__module__.split(".")[0]
     if library == "pyspark":
         return "spark"
-    return "ibis" if library == "ibis" else "arrays" if _in_memory(source, library) else "frame"
+    return "ibis" if library == "ibis" else "arrays" if _is_in_memory(source, library) else "frame"
 
 
-def _other_file(path: str) -> str:
+def _explain_other_file(path: str) -> str:
     """The way out for a file that is neither CSV nor Parquet."""
     suffix = os.path.splitext(path)[1].lower()
     if engine := DATABASE_SUFFIXES.get(suffix):
@@ -96,7 +96,7 @@ def _other_file(path: str) -> str:
     return "its name must end in .csv, .tsv, .csv.gz or .parquet; rename or convert it"
 
 
-def _in_memory(source: Any, library: str) -> bool:
+def _is_in_memory(source: Any, library: str) -> bool:
     if library in ("pandas", "polars", "pyarrow"):
         return False
     if library == "numpy" or isinstance(source, (list, tuple, Mapping)):
@@ -107,21 +107,21 @@ def _in_memory(source: Any, library: str) -> bool:
     )
 
 
-def files_of(path: str) -> list[str]:
+def list_files(path: str) -> list[str]:
     """The files of a path or glob, in order."""
     if os.path.isdir(path):
         raise FormatError(f"{path}: is a folder; write which files you mean: {path}/*.parquet")
     if os.path.isfile(path):
         return [path]
-    found = sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
-    if not found:
-        some = "no file matches this pattern" if glob.has_magic(path) else "there is no such file"
-        raise FormatError(f"{path}: {some}")
-    return found
+    matching_files = sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
+    if not matching_files:
+        reason = "no file matches this pattern" if glob.has_magic(path) else "there is no such file"
+        raise FormatError(f"{path}: {reason}")
+    return matching_files
 
 
 @contextmanager
-def reading(source: Any) -> Iterator[None]:
+def handle_read_errors(source: Any) -> Iterator[None]:
     """One sentence instead of an engine's traceback where a file cannot be read.
 
     Databases have words of their own.
@@ -131,30 +131,41 @@ def reading(source: Any) -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        if not isinstance(source, (str, os.PathLike)) or kind_of(source) == "url":
+        if not isinstance(source, (str, os.PathLike)) or get_source_kind(source) == "url":
             raise
-        raise FormatError(f"{source}: {_reason(error)}") from None
+        raise FormatError(f"{source}: {_explain_read_error(error)}") from None
 
 
-def _reason(error: Exception) -> str:
+def _explain_read_error(error: Exception) -> str:
     """Why a file cannot be read; DuckDB would quote the row, which is somebody's."""
-    said = str(error) or type(error).__name__
+    error_text = str(error) or type(error).__name__
     if isinstance(error, UnicodeDecodeError):
-        return f"is not text in UTF-8; {UTF8}"
-    if (place := re.search(r"CSV Error on Line: (\d+)", said)) is None:
-        return f"cannot be read: {said.splitlines()[0].split('LINE 1:')[0].strip()}"
-    line, reason = f"line {place.group(1)}", "does not follow the rules of CSV; look at it"
-    if columns := re.findall(r"^Expected Number of Columns: (\d+) Found: (\d+)$", said, re.M):
-        named, found = columns[-1]
-        few = "add what is missing" if int(found) < int(named) else "put such values in quotes"
-        reason = f"has {found} values, but the first line names {named} columns; {few}"
-    elif re.search(r"^Value with unterminated quote found", said, re.M):
+        return f"is not text in UTF-8; {UTF8_ADVICE}"
+    if (line_match := re.search(r"CSV Error on Line: (\d+)", error_text)) is None:
+        return f"cannot be read: {error_text.splitlines()[0].split('LINE 1:')[0].strip()}"
+    line_name, reason = (
+        f"line {line_match.group(1)}",
+        "does not follow the rules of CSV; look at it",
+    )
+    if column_counts := re.findall(
+        r"^Expected Number of Columns: (\d+) Found: (\d+)$", error_text, re.M
+    ):
+        named_count, found_count = column_counts[-1]
+        advice = (
+            "add what is missing"
+            if int(found_count) < int(named_count)
+            else "put such values in quotes"
+        )
+        reason = (
+            f"has {found_count} values, but the first line names {named_count} columns; {advice}"
+        )
+    elif re.search(r"^Value with unterminated quote found", error_text, re.M):
         reason = "opens a quotation mark that is not closed; close it, or write it twice"
-    elif re.search(r"^Invalid unicode", said, re.M):
-        reason = f"is not text in UTF-8; {UTF8}"
-    elif re.search(r"^Maximum line size", said, re.M):
+    elif re.search(r"^Invalid unicode", error_text, re.M):
+        reason = f"is not text in UTF-8; {UTF8_ADVICE}"
+    elif re.search(r"^Maximum line size", error_text, re.M):
         reason = "is longer than 2 MB; is it a CSV file, with all quotation marks closed?"
-    return f"{line} {reason}"
+    return f"{line_name} {reason}"
 
 
 def open_table(source: Any, *, table: str | None = None, typed: bool = False) -> Any:
@@ -171,29 +182,29 @@ def open_table(source: Any, *, table: str | None = None, typed: bool = False) ->
     typed : bool, default False
         Let DuckDB guess the types of CSV columns instead of leaving them as text.
     """
-    kind = kind_of(source)
-    if kind == "ibis":
+    source_kind = get_source_kind(source)
+    if source_kind == "ibis":
         return source
-    if kind == "arrays":
+    if source_kind == "arrays":
         raise SchemaError("arrays are counted in memory; only tables with names can be opened")
-    if kind == "url":
-        return _opened_url(source, table)
-    if kind == "spark":
-        return spark_table(source)
-    engine = _duckdb()
-    if kind == "frame":
-        engine.con.register("rows", arrow_table(source))
+    if source_kind == "url":
+        return _open_url(source, table)
+    if source_kind == "spark":
+        return open_spark_table(source)
+    engine = _connect_duckdb()
+    if source_kind == "frame":
+        engine.con.register("rows", convert_to_arrow(source))
         return engine.table("rows")
     path = os.fspath(source)
-    files = files_of(path)
-    names = [glob.escape(file) for file in files]
-    with reading(source):
-        if kind == "parquet":
-            return parquet_table(engine, names)
-        return engine.read_csv(names, **_csv_options(files, typed))
+    files = list_files(path)
+    file_patterns = [glob.escape(file) for file in files]
+    with handle_read_errors(source):
+        if source_kind == "parquet":
+            return open_parquet(engine, file_patterns)
+        return engine.read_csv(file_patterns, **_make_csv_options(files, typed))
 
 
-def parquet_table(engine: Any, names: str | Sequence[str]) -> Any:
+def open_parquet(engine: Any, names: str | Sequence[str]) -> Any:
     """Parquet files as a table of DuckDB, with the columns that are in the files alone.
 
     Parameters
@@ -205,16 +216,16 @@ def parquet_table(engine: Any, names: str | Sequence[str]) -> Any:
     return engine.read_parquet(names, hive_partitioning=False)
 
 
-def fetched(query: Any) -> Any:
+def fetch_arrow(query: Any) -> Any:
     """The result of a query as an Arrow table."""
     engine = query.get_backend()
-    if engine in _OPENED:  # ibis would import pandas, a third of a second, to give the same
+    if engine in _OWN_ENGINES:  # ibis would import pandas, a third of a second, to give the same
         return engine.con.sql(engine.compile(query)).to_arrow_table()
     return query.to_pyarrow()
 
 
 def open_rows(
-    source: Any, names: Iterable[str], *, table: str | None = None, others: bool = False
+    source: Any, names: Iterable[str], *, table: str | None = None, keep_others: bool = False
 ) -> Any:
     """Open rows as :func:`open_table` does, and hold their columns against the names wanted.
 
@@ -226,37 +237,39 @@ def open_rows(
         As for :func:`open_table`.
     names : iterable of str
         The columns wanted.
-    others : bool, default False
+    keep_others : bool, default False
         Keep all other columns of a CSV file, too.
     """
-    wanted = list(dict.fromkeys(names))
+    wanted_columns = list(dict.fromkeys(names))
     rows = open_table(source, table=table)
-    _require_columns(rows, wanted, source)
-    if rows.get_backend() not in _OPENED:
-        refuse_unclear_types(rows, wanted)
-    kind = kind_of(source)
-    if kind == "parquet":
-        _refuse_differing_parts(rows.get_backend(), source, wanted)
-    if kind != "csv":
+    _require_columns(rows, wanted_columns, source)
+    if rows.get_backend() not in _OWN_ENGINES:
+        refuse_unclear_types(rows, wanted_columns)
+    source_kind = get_source_kind(source)
+    if source_kind == "parquet":
+        _refuse_differing_parts(rows.get_backend(), source, wanted_columns)
+    if source_kind != "csv":
         return rows
     engine = rows.get_backend()
-    kept = engine.compile(rows if others else rows.select(*wanted))
-    with reading(source):
+    parsed_query = engine.compile(rows if keep_others else rows.select(*wanted_columns))
+    with handle_read_errors(source):
         # not through ibis, whose release 12 writes a DROP TABLE that DuckDB 2 refuses
-        engine.con.execute(f"CREATE OR REPLACE TABLE parsed_rows AS {kept}")
+        engine.con.execute(f"CREATE OR REPLACE TABLE parsed_rows AS {parsed_query}")
     return engine.table("parsed_rows")
 
 
 def _require_columns(table: Any, names: Sequence[str], source: Any) -> None:
     """Refuse a table that lacks a column, also where folders are named after it."""
     try:
-        columns_of(dict.fromkeys(table.columns), names)
+        get_columns(dict.fromkeys(table.columns), names)
     except SchemaError as error:
-        files = files_of(os.fspath(source)) if kind_of(source) in ("csv", "parquet") else []
-        folders = {folder for file in files for folder in re.split(r"[/\\]", file)[:-1]}
-        lacking = [name for name in names if name not in table.columns]
-        for name in lacking:
-            if any(folder.startswith(f"{name}=") for folder in folders):
+        source_files = (
+            list_files(os.fspath(source)) if get_source_kind(source) in ("csv", "parquet") else []
+        )
+        folder_names = {folder for file in source_files for folder in re.split(r"[/\\]", file)[:-1]}
+        missing_names = [name for name in names if name not in table.columns]
+        for name in missing_names:
+            if any(folder.startswith(f"{name}=") for folder in folder_names):
                 raise SchemaError(
                     f"{error}; names of folders ({name}=…) are not columns, write {name} into the "
                     "files"
@@ -269,44 +282,47 @@ def _refuse_differing_parts(engine: Any, source: Any, names: Sequence[str]) -> N
 
     Programs that write them often take the type from the rows, so that one row would decide.
     """
-    first: dict[str, str] = {}
-    files = files_of(os.fspath(source))
-    for file in files if len(files) > 1 else ():
+    first_types: dict[str, str] = {}
+    source_files = list_files(os.fspath(source))
+    for file in source_files if len(source_files) > 1 else ():
         query = "SELECT * FROM read_parquet(?, hive_partitioning = false) LIMIT 0"
-        with reading(source):
-            described = engine.con.execute(query, [glob.escape(file)]).description
-        kinds = {column[0]: str(column[1]) for column in described}
+        with handle_read_errors(source):
+            column_descriptions = engine.con.execute(query, [glob.escape(file)]).description
+        column_types = {column[0]: str(column[1]) for column in column_descriptions}
         for name in names:
-            kind = kinds.get(name, "none")
-            if kind != first.setdefault(name, kind):
+            column_type = column_types.get(name, "none")
+            if column_type != first_types.setdefault(name, column_type):
                 raise SchemaError(
-                    f"{file}: its column {name} has the type {kind}, and that of {files[0]} the "
-                    f"type {first[name]}; write all parts with the same types"
+                    f"{file}: its column {name} has the type {column_type}, and that of "
+                    f"{source_files[0]} the type {first_types[name]}; write all parts with the "
+                    "same types"
                 )
 
 
-def arrow_batches(table: Any, rows: int, source: Any = None) -> Iterator[Any]:
+def iter_arrow_batches(table: Any, max_rows: int, source: Any = None) -> Iterator[Any]:
     """The rows of an ibis table as Arrow batches of at most ``max_rows`` rows.
 
     What cannot be read is said of the file ``source``, if that is one.
     """
     engine = table.get_backend()  # held to the end: it closes when nobody holds it
-    with reading(source):
+    with handle_read_errors(source):
         if engine.name != "duckdb":
-            reader = engine.to_pyarrow_batches(table, chunk_size=rows)
+            batch_reader = engine.to_pyarrow_batches(table, chunk_size=max_rows)
         else:  # not through ibis, whose release 12 calls what DuckDB 2 has renamed
             relation = engine.con.sql(engine.compile(table))
-            new = hasattr(relation, "to_arrow_reader")
-            reader = (relation.to_arrow_reader if new else relation.fetch_arrow_reader)(rows)
+            has_arrow_reader = hasattr(relation, "to_arrow_reader")
+            batch_reader = (
+                relation.to_arrow_reader if has_arrow_reader else relation.fetch_arrow_reader
+            )(max_rows)
     while True:
-        with reading(source):
-            batch = next(reader, None)
+        with handle_read_errors(source):
+            batch = next(batch_reader, None)
         if batch is None:
             return
         yield batch
 
 
-def ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator[Any]:
+def iter_ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator[Any]:
     """The columns of a CSV or Parquet file as Arrow batches, in the order of the file.
 
     What cannot be read is refused at once, the first batch included.
@@ -318,7 +334,7 @@ def ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator
     names : sequence of str, optional
         The columns wanted; others are not read. All of them, if not given.
     """
-    if kind_of(source) not in ("csv", "parquet"):
+    if get_source_kind(source) not in ("csv", "parquet"):
         raise SchemaError(f"{source}: only files have an order of rows; give a CSV or Parquet file")
     table = open_table(source)
     names = table.columns if names is None else names
@@ -328,72 +344,72 @@ def ordered_batches(source: str, names: Sequence[str] | None = None) -> Iterator
         raise SchemaError(f"{source}: {error}") from None
     # counting does not care which row comes first, but here the first row is row 0
     table.get_backend().raw_sql("SET preserve_insertion_order = true")
-    if kind_of(source) == "parquet":
+    if get_source_kind(source) == "parquet":
         _refuse_differing_parts(table.get_backend(), source, names)
-    pieces = arrow_batches(table.select(*names), ROWS_HELD, source)
-    return chain([first] if (first := next(pieces, None)) is not None else [], pieces)
+    batches = iter_arrow_batches(table.select(*names), MAX_HELD_ROWS, source)
+    return chain([first_batch] if (first_batch := next(batches, None)) is not None else [], batches)
 
 
-def _duckdb() -> Any:
+def _connect_duckdb() -> Any:
     import ibis
 
-    spill = tempfile.mkdtemp(prefix="discreet-")  # readable by this user alone
+    spill_folder = tempfile.mkdtemp(prefix="discreet-")  # readable by this user alone
     engine = ibis.duckdb.connect(
-        memory_limit=MEMORY_LIMIT, preserve_insertion_order=False, temp_directory=spill
+        memory_limit=MEMORY_LIMIT, preserve_insertion_order=False, temp_directory=spill_folder
     )
-    _OPENED.add(engine)
-    weakref.finalize(engine, shutil.rmtree, spill, ignore_errors=True)
+    _OWN_ENGINES.add(engine)
+    weakref.finalize(engine, shutil.rmtree, spill_folder, ignore_errors=True)
     return engine
 
 
-def _csv_options(files: list[str], typed: bool) -> dict[str, Any]:
+def _make_csv_options(files: list[str], typed: bool) -> dict[str, Any]:
     """All options are explicit: DuckDB's sniffer would drop a row that starts with #."""
-    header, delimiter = _header(files[0])
+    column_names, delimiter = _read_header(files[0])
     for file in files[1:]:
-        if _header(file) != (header, delimiter):
+        if _read_header(file) != (column_names, delimiter):
             raise FormatError(f"{file}: its columns are not those of {files[0]}")
-    common = {"delim": delimiter, "quote": '"', "escape": '"', "header": True, "comment": ""}
-    common["hive_partitioning"] = False
+    csv_options = {"delim": delimiter, "quote": '"', "escape": '"', "header": True, "comment": ""}
+    csv_options["hive_partitioning"] = False
     if typed:
-        return {**common, "sample_size": -1}
-    return {**common, "auto_detect": False, "columns": dict.fromkeys(header, "VARCHAR")}
+        return {**csv_options, "sample_size": -1}
+    return {**csv_options, "auto_detect": False, "columns": dict.fromkeys(column_names, "VARCHAR")}
 
 
-def _header(file: str) -> tuple[list[str], str]:
-    opened = gzip.open if file.lower().endswith(".gz") else open
-    with opened(file, "rb") as lines:
-        raw = lines.readline(1 << 20)
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise FormatError(f"{file}: is text in UTF-16; {UTF8}")
-    first = raw.decode("utf-8-sig")
-    if not first.strip():
+def _read_header(file: str) -> tuple[list[str], str]:
+    open_file = gzip.open if file.lower().endswith(".gz") else open
+    with open_file(file, "rb") as line_reader:
+        raw_line = line_reader.readline(1 << 20)
+    if raw_line.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise FormatError(f"{file}: is text in UTF-16; {UTF8_ADVICE}")
+    first_line = raw_line.decode("utf-8-sig")
+    if not first_line.strip():
         raise FormatError(f"{file}: is empty; a CSV file starts with the names of its columns")
-    delimiter = max((",", ";", "\t", "|"), key=first.count)
-    names = next(csv.reader([first], delimiter=delimiter))
-    folded = [name.lower() for name in names]
-    for name in names:
-        if not name.strip() or folded.count(name.lower()) > 1:
+    delimiter = max((",", ";", "\t", "|"), key=first_line.count)
+    column_names = next(csv.reader([first_line], delimiter=delimiter))
+    lower_names = [name.lower() for name in column_names]
+    for name in column_names:
+        if not name.strip() or lower_names.count(name.lower()) > 1:
             raise FormatError(
                 f"{file}: the first line must name every column once, {name!r} does not"
             )
-    return names, delimiter
+    return column_names, delimiter
 
 
-def _opened_url(url: str, table: str | None) -> Any:
+def _open_url(url: str, table: str | None) -> Any:
     if url.startswith("spark:"):
-        return _spark_file(url.removeprefix("spark:"))
+        return _open_spark_file(url.removeprefix("spark:"))
     return open_database(url, table)
 
 
-def _spark_file(path: str) -> Any:
-    matches = glob.glob(path)
-    if not matches and "://" not in path:
+def _open_spark_file(path: str) -> Any:
+    matching_files = glob.glob(path)
+    if not matching_files and "://" not in path:
         raise FormatError(f"{path}: there is no such file")
     # with the names of folders it would leave out files in folders that have none
-    reader = spark_session().read.option("recursiveFileLookup", "true")
+    reader = get_spark_session().read.option("recursiveFileLookup", "true")
     if not path.lower().removesuffix(".gz").endswith(CSV_SUFFIXES):
-        return spark_table(reader.parquet(path))
-    delimiter = _header(matches[0])[1] if matches else ","
-    return spark_table(
+        return open_spark_table(reader.parquet(path))
+    delimiter = _read_header(matching_files[0])[1] if matching_files else ","
+    return open_spark_table(
         reader.csv(path, header=True, sep=delimiter, quote='"', escape='"', multiLine=True)
     )

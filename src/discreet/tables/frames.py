@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding import Cells, is_missing, numbers_of, objects_of
-from discreet.schema import Numeric, Schema, text_of
+from discreet.encoding import Cells, is_missing, parse_numbers, to_object_array
+from discreet.schema import Numeric, Schema, format_value
 
-__all__ = ["arrow_table", "stranger_text"]
+__all__ = ["convert_to_arrow", "make_unknown_text"]
 
 
-def arrow_table(frame: Any, schema: Schema | None = None) -> Any:
+def convert_to_arrow(frame: Any, schema: Schema | None = None) -> Any:
     """A data frame as an Arrow table.
 
     Parameters
@@ -34,41 +34,45 @@ def arrow_table(frame: Any, schema: Schema | None = None) -> Any:
         frame = frame.collect()
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
-    known = () if schema is None else (*schema.names, schema.target)
+    schema_columns = () if schema is None else (*schema.names, schema.target)
     if library != "pandas":
-        objects = _mixed_columns(frame)
-        table = frame.to_arrow() if not objects and library == "polars" else frame
-        if not objects:
+        object_columns = _find_mixed_columns(frame)
+        table = frame.to_arrow() if not object_columns and library == "polars" else frame
+        if not object_columns:
             return table
-        table = frame.drop(list(objects))
+        table = frame.drop(list(object_columns))
         table = table.to_arrow() if library == "polars" else table
-        for name, values in objects.items():
-            if schema is None or name in known:
-                read = _as_text(values) if schema is None else _read_objects(values, schema, name)
-                table = table.append_column(name, read)
+        for name, column_values in object_columns.items():
+            if schema is None or name in schema_columns:
+                arrow_values = (
+                    _convert_to_text(column_values)
+                    if schema is None
+                    else _read_objects(column_values, schema, name)
+                )
+                table = table.append_column(name, arrow_values)
         return table
-    names = [str(name) for name in frame.columns]
-    columns = [frame.iloc[:, index] for index in range(frame.shape[1])]
+    column_names = [str(name) for name in frame.columns]
+    frame_columns = [frame.iloc[:, column_index] for column_index in range(frame.shape[1])]
     return pa.table(
         [
             _read_objects(column, schema, name)
-            if schema is not None and name in known and _holds_objects(column)
-            else _arrow_column(column)
-            for name, column in zip(names, columns, strict=True)
+            if schema is not None and name in schema_columns and _has_objects(column)
+            else _convert_column(column)
+            for name, column in zip(column_names, frame_columns, strict=True)
         ],
-        names=names,
+        names=column_names,
     )
 
 
-def _mixed_columns(frame: Any) -> dict[str, NDArray[Any]]:
+def _find_mixed_columns(frame: Any) -> dict[str, NDArray[Any]]:
     """Columns of a polars or Arrow table that DuckDB cannot read, value by value."""
     import pyarrow as pa
 
     if hasattr(frame, "get_columns"):
-        mixed = [column for column in frame.get_columns() if str(column.dtype) == "Object"]
-        return {column.name: objects_of(column.to_list()) for column in mixed}
+        mixed_columns = [column for column in frame.get_columns() if str(column.dtype) == "Object"]
+        return {column.name: to_object_array(column.to_list()) for column in mixed_columns}
     return {
-        field.name: objects_of(frame.column(position).to_pylist())
+        field.name: to_object_array(frame.column(position).to_pylist())
         for position, field in enumerate(frame.schema)
         if pa.types.is_union(field.type)
         or pa.types.is_float16(field.type)
@@ -76,7 +80,7 @@ def _mixed_columns(frame: Any) -> dict[str, NDArray[Any]]:
     }
 
 
-def _holds_objects(column: Any) -> bool:
+def _has_objects(column: Any) -> bool:
     categories = getattr(column.dtype, "categories", None)
     return bool((column if categories is None else categories).dtype == object)
 
@@ -87,31 +91,33 @@ def _read_objects(column: Any, schema: Schema, name: str) -> Any:
 
     feature = None if name == schema.target else schema[name]
     if isinstance(feature, Numeric):
-        numbers = numbers_of(feature, column, schema.missing_tokens, schema.outliers)
+        numbers = parse_numbers(feature, column, schema.missing_tokens, schema.outliers)
         return pa.array(numbers, from_pandas=True)
-    cells = Cells.of(schema, name)
-    texts: list[str | None] = [*cells.spellings]
-    texts += [stranger_text(cells)] * (cells.other is not None) + [None]
-    return pa.array(np.array(texts, dtype=object)[cells.column(column)], type=pa.string())
+    cells = Cells.from_schema(schema, name)
+    cell_texts: list[str | None] = [*cells.spellings]
+    cell_texts += [make_unknown_text(cells)] * (cells.other_index is not None) + [None]
+    return pa.array(
+        np.array(cell_texts, dtype=object)[cells.encode_column(column)], type=pa.string()
+    )
 
 
-def stranger_text(cells: Cells) -> str:
+def make_unknown_text(cells: Cells) -> str:
     """A text that is longer than all public ones, and so none of them."""
     return "(other)" + "'" * max(map(len, [*cells.spellings, *cells.tokens]), default=0)
 
 
-def _arrow_column(series: Any) -> Any:
+def _convert_column(series: Any) -> Any:
     import pyarrow as pa
 
     try:
         column = pa.array(series, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        column = _as_text(series)
+        column = _convert_to_text(series)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _as_text(values: Any) -> Any:
+def _convert_to_text(values: Any) -> Any:
     import pyarrow as pa
 
-    texts = [None if is_missing(value) else text_of(value) for value in values]
-    return pa.array(texts, type=pa.string())
+    value_texts = [None if is_missing(value) else format_value(value) for value in values]
+    return pa.array(value_texts, type=pa.string())

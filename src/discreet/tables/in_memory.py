@@ -1,8 +1,8 @@
 """Exact statistics of columns in memory, with numpy alone.
 
-`binned` takes plain numbers the fast way: the cell of a number is looked up in a fine public table
-instead of searched for; near a cut point it is searched for after all. The result is the same,
-exactly.
+`count_bins` takes plain numbers the fast way: the cell of a number is looked up in a fine public
+table instead of searched for; near a cut point it is searched for after all. The result is the
+same, exactly.
 """
 
 from __future__ import annotations
@@ -15,31 +15,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Booleans, CellCodes, Floats
-from discreet.encoding import Bins, Cells, Grid, cells_of, numbers_of, refuse_infinity
+from discreet.encoding import Bins, Cells, Grid, build_cells, parse_numbers, refuse_infinity
 from discreet.errors import SchemaError
 from discreet.schema import Numeric, Schema
-from discreet.statistics import Moments, Order, Statistics, Table
+from discreet.statistics import Moments, OrderStatistics, Statistics, Table
 
 __all__ = [
     "Binner",
-    "Contents",
-    "binned",
+    "CountRequest",
     "check_weights",
-    "class_moments",
+    "compute_class_moments",
     "count_arrays",
-    "table_of",
+    "count_bins",
+    "count_table",
 ]
 
-CHUNK = 4096
-FINE = 1 << 13
+CHUNK_ROWS = 4096
+"""Rows whose moments are summed at once, in the processor's cache."""
+LOOKUP_STEPS = 1 << 13
 """Equal steps from bound to bound in which the cell of a number is looked up."""
 
-CACHED = 1 << 15
+CACHED_ROWS = 1 << 15
 """Rows that are worked on at once, so that they stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
-class Contents:
+class CountRequest:
     """What to count besides class totals and the tables of categorical features.
 
     Parameters
@@ -57,14 +58,14 @@ class Contents:
     order: bool = False
 
 
-USUAL = Contents()
+DEFAULT_REQUEST = CountRequest()
 
 
 def count_arrays(
     schema: Schema,
     columns: Mapping[str, Any],
-    codes: CellCodes,
-    contents: Contents = USUAL,
+    class_codes: CellCodes,
+    request: CountRequest = DEFAULT_REQUEST,
     weights: Floats | None = None,
 ) -> Statistics:
     """Count columns by class.
@@ -73,105 +74,135 @@ def count_arrays(
     ----------
     schema : Schema
     columns : mapping of feature name to column
-    codes : array of int
+    class_codes : array of int
         The class index of each row.
-    contents : Contents
+    request : CountRequest
     weights : array of float, optional
         How much each row counts; only for statistics that promise nothing.
     """
-    classes = len(schema.classes)
-    weights = check_weights(weights, len(codes))
-    totals = np.bincount(codes, weights, minlength=classes)
-    cells = cells_of(schema, contents.bins)
+    class_count = len(schema.classes)
+    weights = check_weights(weights, len(class_codes))
+    class_totals = np.bincount(class_codes, weights, minlength=class_count)
+    cells_by_feature = build_cells(schema, request.bins)
     tables: dict[str, Table] = {}
-    sums: dict[str, Moments] = {}
-    orders: dict[str, Order] = {}
-    floating: list[tuple[Numeric, Floats]] = []
+    moments_by_feature: dict[str, Moments] = {}
+    order_statistics: dict[str, OrderStatistics] = {}
+    float_columns: list[tuple[Numeric, Floats]] = []
     for feature in schema.features:
         column, name = columns[feature.name], feature.name
         if isinstance(feature, Numeric):
-            column = numbers_of(feature, column, schema.missing_tokens, schema.outliers)
-            if contents.moments == "float":
-                floating.append((feature, column))
-            elif contents.moments == "grid":
-                sums[name] = _grid_moments(feature, column, codes, classes, weights)
-            if contents.order:
-                orders[name] = _order(feature, column, codes, classes)
-        if name in cells:
-            tables[name] = table_of(
-                cells[name], cells[name].column(column), codes, classes, weights
+            column = parse_numbers(feature, column, schema.missing_tokens, schema.outliers)
+            if request.moments == "float":
+                float_columns.append((feature, column))
+            elif request.moments == "grid":
+                moments_by_feature[name] = _compute_grid_moments(
+                    feature, column, class_codes, class_count, weights
+                )
+            if request.order:
+                order_statistics[name] = _compute_order_statistics(
+                    feature, column, class_codes, class_count
+                )
+        if name in cells_by_feature:
+            tables[name] = count_table(
+                cells_by_feature[name],
+                cells_by_feature[name].encode_column(column),
+                class_codes,
+                class_count,
+                weights,
             )
-    if floating:
-        numeric = [numbers for _, numbers in floating]
-        sums.update(class_moments([f for f, _ in floating], numeric, codes, classes, weights))
-    return Statistics(schema, totals, tables=tables, moments=sums, orders=orders)
+    if float_columns:
+        number_arrays = [numbers for _, numbers in float_columns]
+        moments_by_feature.update(
+            compute_class_moments(
+                [float_feature for float_feature, _ in float_columns],
+                number_arrays,
+                class_codes,
+                class_count,
+                weights,
+            )
+        )
+    return Statistics(
+        schema,
+        class_totals,
+        tables=tables,
+        moments=moments_by_feature,
+        order_statistics=order_statistics,
+    )
 
 
-def check_weights(weights: Any, rows: int) -> Floats | None:
+def check_weights(weights: Any, row_count: int) -> Floats | None:
     """Weights as floats, or an error that says what is wrong with them."""
     if weights is None:
         return None
-    checked = np.asarray(weights, dtype=np.float64)
-    if checked.shape != (rows,):
-        raise SchemaError(f"weights of shape {checked.shape} do not fit {rows} rows")
-    if not np.isfinite(checked).all() or (checked < 0).any():
+    float_weights = np.asarray(weights, dtype=np.float64)
+    if float_weights.shape != (row_count,):
+        raise SchemaError(f"weights of shape {float_weights.shape} do not fit {row_count} rows")
+    if not np.isfinite(float_weights).all() or (float_weights < 0).any():
         raise SchemaError("weights must be finite and not negative")
-    return checked
+    return float_weights
 
 
-def table_of(
+def count_table(
     cells: Cells,
-    cell: NDArray[Any],
-    codes: NDArray[Any],
-    classes: int,
+    cell_indices: NDArray[Any],
+    class_codes: NDArray[Any],
+    class_count: int,
     weights: Floats | None = None,
 ) -> Table:
     """Class-by-cell counts of rows whose cell and class are known."""
-    flat = codes.astype(np.int64) * cells.size + cell
-    counts = np.bincount(flat, weights, minlength=classes * cells.size)
-    return Table(cells, counts.reshape(classes, cells.size))
+    flat_indices = class_codes.astype(np.int64) * cells.size + cell_indices
+    counts = np.bincount(flat_indices, weights, minlength=class_count * cells.size)
+    return Table(cells, counts.reshape(class_count, cells.size))
 
 
-def _grid_moments(
+def _compute_grid_moments(
     feature: Numeric,
     numbers: Floats,
-    codes: NDArray[Any],
-    classes: int,
+    class_codes: NDArray[Any],
+    class_count: int,
     weights: Floats | None,
 ) -> Moments:
     if weights is not None:
         raise SchemaError("sums on the grid are whole numbers; weights need moments='float'")
-    grid = Grid.of(feature)
-    present = ~np.isnan(numbers)
-    index, where = grid.index(numbers[present]), codes[present]
-    parts = [np.zeros(classes, dtype=np.int64) for _ in range(2)]
-    for part, summand in zip(parts, (index, index * index), strict=True):
-        np.add.at(part, where, summand)
+    grid = Grid.from_feature(feature)
+    is_present = ~np.isnan(numbers)
+    grid_indices, present_codes = grid.to_indices(numbers[is_present]), class_codes[is_present]
+    power_sums = [np.zeros(class_count, dtype=np.int64) for _ in range(2)]
+    for class_sums, row_values in zip(
+        power_sums, (grid_indices, grid_indices * grid_indices), strict=True
+    ):
+        np.add.at(class_sums, present_codes, row_values)
     return Moments(
         feature,
-        np.bincount(where, minlength=classes),
-        parts[0],
-        parts[1],
-        np.bincount(codes[~present], minlength=classes),
-        np.full(classes, grid.lower),
+        np.bincount(present_codes, minlength=class_count),
+        power_sums[0],
+        power_sums[1],
+        np.bincount(class_codes[~is_present], minlength=class_count),
+        np.full(class_count, grid.lower),
         grid.step,
     )
 
 
-def _order(feature: Numeric, numbers: Floats, codes: NDArray[Any], classes: int) -> Order:
-    grid = Grid.of(feature)
-    present = ~np.isnan(numbers)
-    levels, position = np.unique(grid.index(numbers[present]), return_inverse=True)
-    flat = codes[present].astype(np.int64) * len(levels) + position
-    counts = np.bincount(flat, minlength=classes * len(levels)).reshape(classes, len(levels))
-    return Order(feature, grid, levels, counts)
+def _compute_order_statistics(
+    feature: Numeric, numbers: Floats, class_codes: NDArray[Any], class_count: int
+) -> OrderStatistics:
+    grid = Grid.from_feature(feature)
+    is_present = ~np.isnan(numbers)
+    used_levels, level_positions = np.unique(
+        grid.to_indices(numbers[is_present]), return_inverse=True
+    )
+    flat_indices = class_codes[is_present].astype(np.int64) * len(used_levels) + level_positions
+    level_counts = np.bincount(flat_indices, minlength=class_count * len(used_levels)).reshape(
+        class_count, len(used_levels)
+    )
+    return OrderStatistics(feature, grid, used_levels, level_counts)
 
 
-def class_moments(
+def compute_class_moments(
     features: list[Numeric],
     columns: list[Floats],
-    codes: NDArray[Any],
-    classes: int,
+    class_codes: NDArray[Any],
+    class_count: int,
     weights: Floats | None = None,
 ) -> dict[str, Moments]:
     """Sums about the class means of several columns at once, in two passes over cached chunks.
@@ -179,43 +210,54 @@ def class_moments(
     The second pass subtracts the means of the first, so that no digits are lost even where the
     values are far from zero and the classes far apart.
     """
-    rows, shape = len(codes), (classes, len(features))
-    counts, missing, first, totals, squares = (np.zeros(shape) for _ in range(5))
-    buffer = np.empty((min(CHUNK, rows), len(features)))
+    row_count, sums_shape = len(class_codes), (class_count, len(features))
+    present_counts, missing_counts, raw_sums, centred_sums, square_sums = (
+        np.zeros(sums_shape) for _ in range(5)
+    )
+    chunk_buffer = np.empty((min(CHUNK_ROWS, row_count), len(features)))
 
-    def chunks() -> Iterator[tuple[Floats, NDArray[Any], Floats, Booleans | None]]:
-        for start in range(0, rows, CHUNK):
-            part = slice(start, start + CHUNK)
-            values = buffer[: len(codes[part])]
-            for j, column in enumerate(columns):
-                values[:, j] = column[part]
-            member = (codes[part, None] == np.arange(classes)).astype(np.float64)
+    def iter_chunks() -> Iterator[tuple[Floats, NDArray[Any], Floats, Booleans | None]]:
+        for first_row in range(0, row_count, CHUNK_ROWS):
+            row_slice = slice(first_row, first_row + CHUNK_ROWS)
+            chunk_values = chunk_buffer[: len(class_codes[row_slice])]
+            for column_index, column in enumerate(columns):
+                chunk_values[:, column_index] = column[row_slice]
+            class_members = (class_codes[row_slice, None] == np.arange(class_count)).astype(
+                np.float64
+            )
             if weights is not None:
-                member *= weights[part, None]
-            absent = None
-            if not np.isfinite(values.sum()):
-                refuse_infinity(values, [feature.name for feature in features])
-                absent = np.isnan(values)
-                values[absent] = 0.0
-            yield values, codes[part], member.T, absent
+                class_members *= weights[row_slice, None]
+            is_absent = None
+            if not np.isfinite(chunk_values.sum()):
+                refuse_infinity(chunk_values, [feature.name for feature in features])
+                is_absent = np.isnan(chunk_values)
+                chunk_values[is_absent] = 0.0
+            yield chunk_values, class_codes[row_slice], class_members.T, is_absent
 
-    for values, _, member, absent in chunks():
-        first += member @ values
-        counts += member.sum(axis=1)[:, None]
-        if absent is not None:
-            missing += member @ absent
-    counts -= missing
-    mean = np.divide(first, counts, out=np.zeros(shape), where=counts > 0)
-    for values, where, member, absent in chunks():
-        values -= mean[where]
-        if absent is not None:
-            values[absent] = 0.0
-        totals += member @ values
-        np.multiply(values, values, out=values)
-        squares += member @ values
+    for chunk_values, _, class_members, is_absent in iter_chunks():
+        raw_sums += class_members @ chunk_values
+        present_counts += class_members.sum(axis=1)[:, None]
+        if is_absent is not None:
+            missing_counts += class_members @ is_absent
+    present_counts -= missing_counts
+    class_means = np.divide(
+        raw_sums, present_counts, out=np.zeros(sums_shape), where=present_counts > 0
+    )
+    for chunk_values, chunk_codes, class_members, is_absent in iter_chunks():
+        chunk_values -= class_means[chunk_codes]
+        if is_absent is not None:
+            chunk_values[is_absent] = 0.0
+        centred_sums += class_members @ chunk_values
+        np.multiply(chunk_values, chunk_values, out=chunk_values)
+        square_sums += class_members @ chunk_values
     return {
         feature.name: Moments(
-            feature, counts[:, j], totals[:, j], squares[:, j], missing[:, j], mean[:, j]
+            feature,
+            present_counts[:, j],
+            centred_sums[:, j],
+            square_sums[:, j],
+            missing_counts[:, j],
+            class_means[:, j],
         )
         for j, feature in enumerate(features)
     }
@@ -227,59 +269,83 @@ class Binner:
     def __init__(self, cells: Cells) -> None:
         assert isinstance(cells.feature, Numeric)
         self.cells, self.feature = cells, cells.feature
-        self.inner = np.asarray(cells.edges[1:-1])
+        self.inner_edges = np.asarray(cells.edges[1:-1])
         self.lower = self.feature.lower
-        span = self.feature.upper - self.lower
-        self.scale = FINE / span
+        bound_width = self.feature.upper - self.lower
+        self.steps_per_unit = LOOKUP_STEPS / bound_width
         # rounding may place a number one fine cell too low or too high: look that far around it
-        left = self.lower + span * (np.arange(FINE + 1) - 1) / FINE
-        right = self.lower + span * (np.arange(FINE + 1) + 2) / FINE
-        low = np.searchsorted(self.inner, left, side="right")
-        high = np.searchsorted(self.inner, right, side="right")
-        small = np.int16 if cells.size <= np.iinfo(np.int16).max else np.int32
-        self.cell: NDArray[Any] = np.where(low == high, low, -1).astype(small)
+        left_points = self.lower + bound_width * (np.arange(LOOKUP_STEPS + 1) - 1) / LOOKUP_STEPS
+        right_points = self.lower + bound_width * (np.arange(LOOKUP_STEPS + 1) + 2) / LOOKUP_STEPS
+        low_cells = np.searchsorted(self.inner_edges, left_points, side="right")
+        high_cells = np.searchsorted(self.inner_edges, right_points, side="right")
+        index_type = np.int16 if cells.size <= np.iinfo(np.int16).max else np.int32
+        self.lookup: NDArray[Any] = np.where(low_cells == high_cells, low_cells, -1).astype(
+            index_type
+        )
 
     def __call__(self, column: NDArray[Any]) -> NDArray[Any]:
         """Cell of each number; NaN is missing."""
-        x, absent = column, None
-        inside = column.dtype == np.float64 and not self.feature.integer
+        numbers, is_absent = column, None
+        is_float_column = column.dtype == np.float64 and not self.feature.integer
         # comparisons with NaN are false, so that a missing value goes the careful way too
-        if not (inside and x.min() >= self.lower and x.max() <= self.feature.upper):
-            x = numbers_of(self.feature, column, self.cells.tokens, self.cells.outliers)
-            absent = np.isnan(x) if np.isnan(x.sum()) else None
-        if absent is not None:
-            x = np.where(absent, self.lower, x)
-        place = x - self.lower
-        place *= self.scale
-        cell: NDArray[Any] = self.cell[place.astype(np.int32)]
-        near = np.flatnonzero(cell < 0)
-        if near.size:
-            cell[near] = np.searchsorted(self.inner, x[near], side="right")
-        if absent is not None and self.cells.missing is not None:
-            cell[absent] = self.cells.missing
-        return np.asarray(cell)
+        if not (
+            is_float_column and numbers.min() >= self.lower and numbers.max() <= self.feature.upper
+        ):
+            numbers = parse_numbers(self.feature, column, self.cells.tokens, self.cells.outliers)
+            is_absent = np.isnan(numbers) if np.isnan(numbers.sum()) else None
+        if is_absent is not None:
+            numbers = np.where(is_absent, self.lower, numbers)
+        lookup_position = numbers - self.lower
+        lookup_position *= self.steps_per_unit
+        cell_indices: NDArray[Any] = self.lookup[lookup_position.astype(np.int32)]
+        uncertain_rows = np.flatnonzero(cell_indices < 0)
+        if uncertain_rows.size:
+            cell_indices[uncertain_rows] = np.searchsorted(
+                self.inner_edges, numbers[uncertain_rows], side="right"
+            )
+        if is_absent is not None and self.cells.missing_index is not None:
+            cell_indices[is_absent] = self.cells.missing_index
+        return np.asarray(cell_indices)
 
-    def column(self, column: NDArray[Any]) -> NDArray[Any]:
+    def bin_column(self, column: NDArray[Any]) -> NDArray[Any]:
         """The same for a whole column, chunk by chunk."""
-        parts = (column[start : start + CACHED] for start in range(0, len(column), CACHED))
-        return np.concatenate([self(np.ascontiguousarray(part)) for part in parts])
+        column_chunks = (
+            column[first_row : first_row + CACHED_ROWS]
+            for first_row in range(0, len(column), CACHED_ROWS)
+        )
+        return np.concatenate(
+            [self(np.ascontiguousarray(column_chunk)) for column_chunk in column_chunks]
+        )
 
 
-def binned(
+def count_bins(
     cells: Mapping[str, Cells],
     batches: Iterable[tuple[Mapping[str, NDArray[Any]], NDArray[Any]]],
-    classes: int,
+    class_count: int,
 ) -> dict[str, Table]:
     """Class-by-cell tables of numeric features, over batches of columns and class indices."""
-    binners = {name: Binner(one) for name, one in cells.items()}
-    counts = {n: np.zeros(classes * one.size, dtype=np.int64) for n, one in cells.items()}
-    for columns, codes in batches:
-        for start in range(0, len(codes), CACHED):
-            part = slice(start, start + CACHED)
-            own = codes[part].astype(np.intp)
-            rows = {size: own * size for size in {one.size for one in cells.values()}}
+    binners = {name: Binner(feature_cells) for name, feature_cells in cells.items()}
+    flat_counts = {
+        table_name: np.zeros(class_count * feature_cells.size, dtype=np.int64)
+        for table_name, feature_cells in cells.items()
+    }
+    for columns, class_codes in batches:
+        for first_row in range(0, len(class_codes), CACHED_ROWS):
+            row_slice = slice(first_row, first_row + CACHED_ROWS)
+            chunk_codes = class_codes[row_slice].astype(np.intp)
+            row_offsets = {
+                cell_count: chunk_codes * cell_count
+                for cell_count in {feature_cells.size for feature_cells in cells.values()}
+            }
             for name, binner in binners.items():
-                size = cells[name].size
-                cell = binner(np.ascontiguousarray(columns[name][part]))
-                counts[name] += np.bincount(rows[size] + cell, minlength=classes * size)
-    return {n: Table(one, counts[n].reshape(classes, one.size)) for n, one in cells.items()}
+                cell_count = cells[name].size
+                cell_indices = binner(np.ascontiguousarray(columns[name][row_slice]))
+                flat_counts[name] += np.bincount(
+                    row_offsets[cell_count] + cell_indices, minlength=class_count * cell_count
+                )
+    return {
+        table_name: Table(
+            feature_cells, flat_counts[table_name].reshape(class_count, feature_cells.size)
+        )
+        for table_name, feature_cells in cells.items()
+    }

@@ -19,14 +19,14 @@ from discreet.schema import (
     Numeric,
     Schema,
     Value,
-    text_of,
+    format_value,
 )
-from discreet.tables.columns import not_whole, numbers
-from discreet.tables.engines import fetched, kind_of, open_rows, reading
+from discreet.tables.columns import find_fractions, read_numbers
+from discreet.tables.engines import fetch_arrow, get_source_kind, handle_read_errors, open_rows
 
 __all__ = ["infer_schema"]
 
-MOST_VALUES = 1000
+MAX_DISTINCT_VALUES = 1000
 """A column with more distinct values looks like an identifier, and is refused."""
 
 
@@ -68,29 +68,35 @@ def infer_schema(
     """
     if isinstance(missing_tokens, str) or isinstance(categorical, str):
         raise SchemaError("missing_tokens and categorical are lists; write ['…'] for one entry")
-    text, chosen = kind_of(table) == "csv", set(categorical)
-    with reading(table):
-        rows = open_rows(table, [target, *chosen], others=True)
-        reader = _Reader(rows, tuple(missing_tokens), numbers_as_text=text)
-        features = [reader.feature(name, name in chosen) for name in rows.columns if name != target]
-        classes = reader.values(target, "class")
+    is_csv, chosen_categorical = get_source_kind(table) == "csv", set(categorical)
+    with handle_read_errors(table):
+        rows = open_rows(table, [target, *chosen_categorical], keep_others=True)
+        reader = _Reader(rows, tuple(missing_tokens), numbers_as_text=is_csv)
+        features = [
+            reader.read_feature(name, name in chosen_categorical)
+            for name in rows.columns
+            if name != target
+        ]
+        classes = reader.read_values(target, "class")
     schema = Schema(
         features, target, classes, missing_tokens=missing_tokens, inferred=True, **treatment
     )
     if warn:
-        warnings.warn(_taken(schema), PrivacyWarning, stacklevel=3)
+        warnings.warn(_describe_taken(schema), PrivacyWarning, stacklevel=3)
     return schema
 
 
-def _taken(schema: Schema) -> str:
-    bounds = [feature.name for feature in schema.features if isinstance(feature, Numeric)]
-    values = [feature.name for feature in schema.features if isinstance(feature, Categorical)]
-    taken = [f"the bounds of {', '.join(bounds)}"] if bounds else []
-    taken += [f"the values of {', '.join(values)}"] if values else []
-    taken += [f"the classes of {schema.target}"]
+def _describe_taken(schema: Schema) -> str:
+    bounded_names = [feature.name for feature in schema.features if isinstance(feature, Numeric)]
+    categorical_names = [
+        feature.name for feature in schema.features if isinstance(feature, Categorical)
+    ]
+    taken_facts = [f"the bounds of {', '.join(bounded_names)}"] if bounded_names else []
+    taken_facts += [f"the values of {', '.join(categorical_names)}"] if categorical_names else []
+    taken_facts += [f"the classes of {schema.target}"]
     return (
-        f"taken from the data: {'; '.join(taken)}. They may give people away: before anything "
-        "private is made of this schema, replace them by what was known without the data"
+        f"taken from the data: {'; '.join(taken_facts)}. They may give people away: before "
+        "anything private is made of this schema, replace them by what was known without the data"
     )
 
 
@@ -100,67 +106,79 @@ class _Reader:
     def __init__(self, table: Any, tokens: tuple[str, ...], numbers_as_text: bool) -> None:
         self.table, self.tokens, self.numbers_as_text = table, tokens, numbers_as_text
 
-    def feature(self, name: str, categorical: bool) -> Feature:
-        kind = self.table[name].type()
-        text = not kind.is_numeric()
-        if not categorical and (not text or (self.numbers_as_text and kind.is_string())):
-            found = self._numeric(name, kind.is_integer())
-            if found is not None:
-                return found
-        return Categorical(name, self.values(name, "value"))
+    def read_feature(self, name: str, categorical: bool) -> Feature:
+        column_type = self.table[name].type()
+        is_text = not column_type.is_numeric()
+        if not categorical and (not is_text or (self.numbers_as_text and column_type.is_string())):
+            numeric_feature = self._read_numeric(name, column_type.is_integer())
+            if numeric_feature is not None:
+                return numeric_feature
+        return Categorical(name, self.read_values(name, "value"))
 
-    def _numeric(self, name: str, whole: bool) -> Numeric | None:
+    def _read_numeric(self, name: str, is_integer: bool) -> Numeric | None:
         """Bounds of a column of numbers; None if it holds text that is not a number."""
-        x, wrong = numbers(self.table, name, self.tokens)
-        columns = {"x": x} if wrong is None else {"x": x, "t": wrong}
-        rows = self.table.select(**columns)
-        odd = not_whole(rows.x).count()
-        wanted = {"lower": rows.x.min(), "upper": rows.x.max(), "odd": odd}
-        if wrong is not None:
-            wanted["wrong"] = rows.t.count()
-        found = fetched(rows.agg(**wanted)).to_pylist()[0]
-        if found.get("wrong"):
+        column_numbers, invalid_text = read_numbers(self.table, name, self.tokens)
+        query_columns = (
+            {"x": column_numbers}
+            if invalid_text is None
+            else {"x": column_numbers, "t": invalid_text}
+        )
+        rows = self.table.select(**query_columns)
+        fraction_count = find_fractions(rows.x).count()
+        query_aggregates = {"lower": rows.x.min(), "upper": rows.x.max(), "odd": fraction_count}
+        if invalid_text is not None:
+            query_aggregates["wrong"] = rows.t.count()
+        query_result = fetch_arrow(rows.agg(**query_aggregates)).to_pylist()[0]
+        if query_result.get("wrong"):
             return None
-        lower, upper = found["lower"], found["upper"]
+        lower, upper = query_result["lower"], query_result["upper"]
         if lower is None:
-            raise _empty(name, "number")
+            raise _make_empty_error(name, "number")
         if lower == upper:
             upper = lower + max(1.0, math.ulp(lower))
-        finite = math.isfinite(lower) and math.isfinite(upper)
-        return Numeric(name, lower, upper, integer=finite and (whole or not found["odd"]))
+        is_finite = math.isfinite(lower) and math.isfinite(upper)
+        return Numeric(
+            name, lower, upper, integer=is_finite and (is_integer or not query_result["odd"])
+        )
 
-    def values(self, name: str, what: str) -> list[Value]:
+    def read_values(self, name: str, value_noun: str) -> list[Value]:
         """Sorted distinct values that are not missing; whole numbers where all are."""
         column = self.table[name]
-        kind = column.type()
-        if kind.is_floating() or kind.is_decimal():
+        column_type = column.type()
+        if column_type.is_floating() or column_type.is_decimal():
             column = column.cast("float64")
-        elif not (kind.is_integer() or kind.is_boolean() or kind.is_string()):
+        elif not (column_type.is_integer() or column_type.is_boolean() or column_type.is_string()):
             column = column.cast("string")
-        most = MOST_VALUES + len(self.tokens) + 3
-        distinct = fetched(self.table.select(v=column).distinct().limit(most))
-        values = [v for v in distinct.column("v").to_pylist() if not is_missing(v, self.tokens)]
+        max_rows = MAX_DISTINCT_VALUES + len(self.tokens) + 3
+        distinct_rows = fetch_arrow(self.table.select(v=column).distinct().limit(max_rows))
+        values = [
+            v for v in distinct_rows.column("v").to_pylist() if not is_missing(v, self.tokens)
+        ]
         if not values:
-            raise _empty(name, what)
-        if len(values) > MOST_VALUES:
+            raise _make_empty_error(name, value_noun)
+        if len(values) > MAX_DISTINCT_VALUES:
             raise SchemaError(
-                f"{name}: more than {MOST_VALUES} different values, which looks like an "
+                f"{name}: more than {MAX_DISTINCT_VALUES} different values, which looks like an "
                 "identifier; drop the column, or write the schema by hand"
             )
-        if not kind.is_boolean():
-            values = _whole_numbers(values)
+        if not column_type.is_boolean():
+            values = _convert_whole_numbers(values)
         return sorted(values)
 
 
-def _whole_numbers(values: list[Any]) -> list[Any]:
+def _convert_whole_numbers(values: list[Any]) -> list[Any]:
     """Whole numbers instead of their spellings, where every spelling is the usual one."""
     try:
-        whole = [int(value) for value in values]
+        whole_numbers = [int(value) for value in values]
     except ValueError:
         return values
-    usual = [text_of(one) for one in whole] == [text_of(value) for value in values]
-    return whole if usual else values
+    is_usual = [format_value(number) for number in whole_numbers] == [
+        format_value(value) for value in values
+    ]
+    return whole_numbers if is_usual else values
 
 
-def _empty(name: str, what: str) -> SchemaError:
-    return SchemaError(f"{name}: holds no {what} at all; drop the column, or write the schema")
+def _make_empty_error(name: str, value_noun: str) -> SchemaError:
+    return SchemaError(
+        f"{name}: holds no {value_noun} at all; drop the column, or write the schema"
+    )

@@ -12,12 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from discreet.encoding import NUMBER, Cells, Grid, numbers_of, refuse_infinity
+from discreet.encoding import NUMBER_HINT, Cells, Grid, parse_numbers, refuse_infinity
 from discreet.errors import SchemaError
-from discreet.schema import Numeric, Schema, short
-from discreet.tables.columns import bin_of, double, key, not_whole, numbers
+from discreet.schema import Numeric, Schema, abbreviate_value
+from discreet.tables.columns import (
+    find_bin,
+    find_fractions,
+    make_double,
+    make_group_key,
+    read_numbers,
+)
 
-__all__ = ["Queries", "check_numbers", "not_a_number"]
+__all__ = ["Queries", "check_numbers", "make_not_a_number_error"]
 
 
 class Queries:
@@ -37,82 +43,89 @@ class Queries:
         self, table: Any, schema: Schema, weights: str | None, cells: Mapping[str, Cells]
     ) -> None:
         self.table, self.schema, self.weights, self.cells = table, schema, weights, cells
-        self.numeric = [f for f in schema.features if isinstance(f, Numeric)]
-        self.target = Cells.of(schema, schema.target)
+        self.numeric_features = [f for f in schema.features if isinstance(f, Numeric)]
+        self.class_cells = Cells.from_schema(schema, schema.target)
 
-    def most_keys(self, name: str) -> int:
+    def count_max_keys(self, name: str) -> int:
         """How many different keys a feature, or the class, has in a table that fits the schema."""
-        cells = self.target if name == self.schema.target else self.cells[name]
+        cells = self.class_cells if name == self.schema.target else self.cells[name]
         return max(cells.size, 3) if self.table[name].type().is_boolean() else cells.size
 
-    def by_class(self, moments: str | None, numeric: Sequence[Numeric]) -> Any:
+    def make_class_query(self, moments: str | None, numeric: Sequence[Numeric]) -> Any:
         """Totals, and extremes and sums of numeric features, by class."""
-        rows = self._numbers(numeric)
+        rows = self._select_numbers(numeric)
         if moments is not None:
-            rows = rows.mutate(**self._clipped(rows, numeric, moments == "grid"))
-        found: dict[str, Any] = {"n": self._sum(rows), "rows": rows.count()}
+            rows = rows.mutate(**self._clip_numbers(rows, numeric, moments == "grid"))
+        query_aggregates: dict[str, Any] = {"n": self._sum_rows(rows), "rows": rows.count()}
         if self.weights is not None:
-            found |= {"wn": rows.w.count(), "wlo": rows.w.min(), "whi": rows.w.max()}
+            query_aggregates |= {"wn": rows.w.count(), "wlo": rows.w.min(), "whi": rows.w.max()}
         for j, feature in enumerate(numeric):
             x = rows[f"x{j}"]
-            found |= {f"p{j}": x.count(), f"lo{j}": x.min(), f"hi{j}": x.max()}
+            query_aggregates |= {f"p{j}": x.count(), f"lo{j}": x.min(), f"hi{j}": x.max()}
             if f"t{j}" in rows.columns:
-                found[f"t{j}"] = rows[f"t{j}"].max()
+                query_aggregates[f"t{j}"] = rows[f"t{j}"].max()
             if feature.integer:
-                found[f"o{j}"] = not_whole(x).max()
+                query_aggregates[f"o{j}"] = find_fractions(x).max()
             if moments is None:
                 continue
             v = rows[f"v{j}"]
             if self.weights is not None:
-                found[f"n{j}"] = x.isnull().ifelse(0.0, rows.w).sum()
-                found[f"m{j}"] = x.isnull().ifelse(rows.w, 0.0).sum()
-            found[f"s{j}"] = self._sum(rows, v)
+                query_aggregates[f"n{j}"] = x.isnull().ifelse(0.0, rows.w).sum()
+                query_aggregates[f"m{j}"] = x.isnull().ifelse(rows.w, 0.0).sum()
+            query_aggregates[f"s{j}"] = self._sum_rows(rows, v)
             if moments == "grid":
-                found[f"q{j}"] = self._sum(rows, v * v)
-        return rows.group_by("y").agg(**found)
+                query_aggregates[f"q{j}"] = self._sum_rows(rows, v * v)
+        return rows.group_by("y").agg(**query_aggregates)
 
-    def about(self, classes: Mapping[Any, int], origins: Mapping[str, Any]) -> Any:
+    def make_centred_query(self, classes: Mapping[Any, int], origins: Mapping[str, Any]) -> Any:
         """Sums and sums of squares about the class means, by class."""
         import ibis
 
-        rows = self._numbers(self.numeric)
-        rows = rows.mutate(**self._clipped(rows, self.numeric, False))
-        centred = {}
-        for j, feature in enumerate(self.numeric):
-            origin = origins[feature.name]
+        rows = self._select_numbers(self.numeric_features)
+        rows = rows.mutate(**self._clip_numbers(rows, self.numeric_features, False))
+        centred_columns = {}
+        for j, feature in enumerate(self.numeric_features):
+            class_origins = origins[feature.name]
             branches = [
-                (rows.y == (double(raw) if isinstance(raw, float) else raw), double(origin[index]))
-                for raw, index in classes.items()
+                (
+                    rows.y
+                    == (make_double(raw_class) if isinstance(raw_class, float) else raw_class),
+                    make_double(class_origins[class_index]),
+                )
+                for raw_class, class_index in classes.items()
             ]
-            centre = ibis.cases(*branches) if branches else double(0.0)
-            centred[f"v{j}"] = rows[f"v{j}"] - centre
-        rows = rows.mutate(**centred)
-        found: dict[str, Any] = {}
-        for j in range(len(self.numeric)):
+            class_centre = ibis.cases(*branches) if branches else make_double(0.0)
+            centred_columns[f"v{j}"] = rows[f"v{j}"] - class_centre
+        rows = rows.mutate(**centred_columns)
+        query_aggregates: dict[str, Any] = {}
+        for j in range(len(self.numeric_features)):
             v = rows[f"v{j}"]
-            found |= {f"s{j}": self._sum(rows, v), f"q{j}": self._sum(rows, v * v)}
-        return rows.group_by("y").agg(**found)
+            query_aggregates |= {
+                f"s{j}": self._sum_rows(rows, v),
+                f"q{j}": self._sum_rows(rows, v * v),
+            }
+        return rows.group_by("y").agg(**query_aggregates)
 
-    def by_cells(self, names: Sequence[str]) -> Any:
+    def make_cell_query(self, names: Sequence[str]) -> Any:
         """How many rows of each class have each combination of the cells of features."""
-        numeric = [feature for feature in self.numeric if feature.name in names]
-        raw = {}
+        numeric_features = [feature for feature in self.numeric_features if feature.name in names]
+        raw_columns = {}
         for position, name in enumerate(names):
-            if name not in [feature.name for feature in numeric]:
-                raw[f"a{position}"] = key(self.table[name], self.cells[name])
-        rows = self._numbers(numeric, raw)
-        if numeric:
-            codes = {}
-            for j, feature in enumerate(numeric):
+            if name not in [feature.name for feature in numeric_features]:
+                raw_columns[f"a{position}"] = make_group_key(self.table[name], self.cells[name])
+        rows = self._select_numbers(numeric_features, raw_columns)
+        if numeric_features:
+            bin_columns = {}
+            for j, feature in enumerate(numeric_features):
                 cells = self.cells[feature.name]
-                missing = -1 if cells.missing is None else cells.missing
-                code = bin_of(rows[f"x{j}"], cells.edges[1:-1], missing)
-                codes[f"a{names.index(feature.name)}"] = code
-            rows = rows.mutate(**codes)
-        keys = [f"a{position}" for position in range(len(names))]
-        return rows.group_by("y", *keys).agg(n=self._sum(rows))
+                missing_code = -1 if cells.missing_index is None else cells.missing_index
+                bin_code = find_bin(rows[f"x{j}"], cells.edges[1:-1], missing_code)
+                bin_columns[f"a{names.index(feature.name)}"] = bin_code
+            rows = rows.mutate(**bin_columns)
+        key_columns = [f"a{position}" for position in range(len(names))]
+        return rows.group_by("y", *key_columns).agg(n=self._sum_rows(rows))
 
-    def each_row(self, names: Sequence[str], unchanged: Collection[str] = ()) -> Any:
+    def make_row_query(self, names: Sequence[str], unchanged: Collection[str] = ()) -> Any:
         """Every row with its class y, and of features a0, a1 … what counts are grouped by.
 
         Of numeric features the number, with text t0, t1 … that is not one.
@@ -124,96 +137,111 @@ class Queries:
         unchanged : collection of str
             Columns that hold nothing but numbers.
         """
-        columns = {"y": key(self.table[self.schema.target], self.target)}
+        row_columns = {"y": make_group_key(self.table[self.schema.target], self.class_cells)}
         for position, name in enumerate(names):
             if name in unchanged:
-                columns[f"a{position}"] = self.table[name]
+                row_columns[f"a{position}"] = self.table[name]
             elif isinstance(self.schema[name], Numeric):
-                tokens = self.schema.missing_tokens
-                columns[f"a{position}"], wrong = numbers(self.table, name, tokens)
-                if wrong is not None:
-                    columns[f"t{position}"] = wrong
+                missing_tokens = self.schema.missing_tokens
+                row_columns[f"a{position}"], invalid_text = read_numbers(
+                    self.table, name, missing_tokens
+                )
+                if invalid_text is not None:
+                    row_columns[f"t{position}"] = invalid_text
             else:
-                columns[f"a{position}"] = key(self.table[name], self.cells[name])
-        return self.table.select(**columns)
+                row_columns[f"a{position}"] = make_group_key(self.table[name], self.cells[name])
+        return self.table.select(**row_columns)
 
-    def by_level(self, name: str) -> Any:
+    def make_level_query(self, name: str) -> Any:
         """How many rows of each class have each grid index of a numeric feature."""
-        numeric = [feature for feature in self.numeric if feature.name == name]
-        rows = self._numbers(numeric)
-        rows = rows.mutate(**self._clipped(rows, numeric, True))
+        level_features = [feature for feature in self.numeric_features if feature.name == name]
+        rows = self._select_numbers(level_features)
+        rows = rows.mutate(**self._clip_numbers(rows, level_features, True))
         rows = rows.filter(rows.v0.notnull()).select("y", k="v0")
         return rows.group_by("y", "k").agg(n=rows.count())
 
-    def _sum(self, rows: Any, what: Any = None) -> Any:
+    def _sum_rows(self, rows: Any, summand: Any = None) -> Any:
         """Sum over rows, each as often as it weighs: of numbers, or of ones."""
         import ibis
 
         if self.weights is None:
-            if what is None:
+            if summand is None:
                 return rows.count()
-            total = what.sum()
-        elif what is None:
+            total = summand.sum()
+        elif summand is None:
             total = rows.w.sum()
         else:
-            total = (what * rows.w).sum()
+            total = (summand * rows.w).sum()
         return ibis.coalesce(total, 0)
 
-    def _numbers(self, numeric: Sequence[Numeric], raw: Mapping[str, Any] | None = None) -> Any:
+    def _select_numbers(
+        self, numeric: Sequence[Numeric], raw_columns: Mapping[str, Any] | None = None
+    ) -> Any:
         """Class y, weight w, numbers x0 … (NULL if missing), text t0 … that is not a number."""
-        columns = {"y": key(self.table[self.schema.target], self.target), **(raw or {})}
+        row_columns = {
+            "y": make_group_key(self.table[self.schema.target], self.class_cells),
+            **(raw_columns or {}),
+        }
         if self.weights is not None:
-            columns["w"] = numbers(self.table, self.weights, self.schema.missing_tokens)[0]
+            row_columns["w"] = read_numbers(self.table, self.weights, self.schema.missing_tokens)[0]
         for j, feature in enumerate(numeric):
-            tokens = self.schema.missing_tokens
-            columns[f"x{j}"], wrong = numbers(self.table, feature.name, tokens)
-            if wrong is not None:
-                columns[f"t{j}"] = wrong
-        return self.table.select(**columns)
+            missing_tokens = self.schema.missing_tokens
+            row_columns[f"x{j}"], invalid_text = read_numbers(
+                self.table, feature.name, missing_tokens
+            )
+            if invalid_text is not None:
+                row_columns[f"t{j}"] = invalid_text
+        return self.table.select(**row_columns)
 
-    def _clipped(self, rows: Any, numeric: Sequence[Numeric], grid: bool) -> dict[str, Any]:
+    def _clip_numbers(self, rows: Any, numeric: Sequence[Numeric], on_grid: bool) -> dict[str, Any]:
         """Numbers v0 … inside their bounds, or their indices on the public grid."""
         import ibis
 
-        found = {}
+        clipped_columns = {}
         for j, feature in enumerate(numeric):
             v = rows[f"x{j}"]
-            upper, lower = double(feature.upper), double(feature.lower)
-            outside = [(v > upper, upper)] if math.isfinite(feature.upper) else []
-            outside += [(v < lower, lower)] if math.isfinite(feature.lower) else []
-            v = ibis.cases(*outside, else_=v) if outside else v
-            if grid:
-                public = Grid.of(feature)
-                v = (v - double(public.lower)) / double(public.step) + double(0.5)
+            upper_bound, lower_bound = make_double(feature.upper), make_double(feature.lower)
+            bound_cases = [(v > upper_bound, upper_bound)] if math.isfinite(feature.upper) else []
+            bound_cases += [(v < lower_bound, lower_bound)] if math.isfinite(feature.lower) else []
+            v = ibis.cases(*bound_cases, else_=v) if bound_cases else v
+            if on_grid:
+                public_grid = Grid.from_feature(feature)
+                v = (v - make_double(public_grid.lower)) / make_double(
+                    public_grid.step
+                ) + make_double(0.5)
                 v = v.floor().cast("int64")
-            found[f"v{j}"] = v
-        return found
+            clipped_columns[f"v{j}"] = v
+        return clipped_columns
 
 
-def not_a_number(name: str, text: str) -> SchemaError:
+def make_not_a_number_error(name: str, text: str) -> SchemaError:
     """The error about text in a column of numbers."""
-    return SchemaError(f"{name}: {short(text)} is not a number; {NUMBER}")
+    return SchemaError(f"{name}: {abbreviate_value(text)} is not a number; {NUMBER_HINT}")
 
 
-def check_numbers(rows: Queries, numeric: Sequence[Numeric], result: Any) -> None:
+def check_numbers(queries: Queries, numeric: Sequence[Numeric], result: Any) -> None:
     """Hold the extremes of numeric columns against the schema, as if they were the columns."""
-    some = {
+    values_by_column = {
         name: [value for value in result.column(name).to_pylist() if value is not None]
         for name in result.column_names
     }
-    if rows.weights is not None and (
-        sum(some["wn"]) < sum(some["rows"])
-        or min(some["wlo"], default=0.0) < 0
-        or math.isinf(max(some["whi"], default=0.0))
+    if queries.weights is not None and (
+        sum(values_by_column["wn"]) < sum(values_by_column["rows"])
+        or min(values_by_column["wlo"], default=0.0) < 0
+        or math.isinf(max(values_by_column["whi"], default=0.0))
     ):
-        raise SchemaError(f"{rows.weights}: weights must be finite and not negative")
+        raise SchemaError(f"{queries.weights}: weights must be finite and not negative")
     for j, feature in enumerate(numeric):
-        if wrong := some.get(f"t{j}"):
-            raise not_a_number(feature.name, wrong[0])
-        extremes = [*some[f"lo{j}"], *some[f"hi{j}"], *some.get(f"o{j}", [])]
-        if sum(some[f"p{j}"]) < sum(some["rows"]):
+        if invalid_texts := values_by_column.get(f"t{j}"):
+            raise make_not_a_number_error(feature.name, invalid_texts[0])
+        extremes = [
+            *values_by_column[f"lo{j}"],
+            *values_by_column[f"hi{j}"],
+            *values_by_column.get(f"o{j}", []),
+        ]
+        if sum(values_by_column[f"p{j}"]) < sum(values_by_column["rows"]):
             extremes.append(math.nan)
-        found = np.array(extremes, dtype=np.float64)
-        if not feature.bounded:
-            refuse_infinity(found[:, None], [feature.name])
-        numbers_of(feature, found, (), rows.schema.outliers)
+        extreme_values = np.array(extremes, dtype=np.float64)
+        if not feature.is_bounded:
+            refuse_infinity(extreme_values[:, None], [feature.name])
+        parse_numbers(feature, extreme_values, (), queries.schema.outliers)

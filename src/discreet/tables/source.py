@@ -18,31 +18,40 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.arrays import Array, CellCodes, Indices
-from discreet.encoding import Cells, cells_of
+from discreet.encoding import Cells, build_cells
 from discreet.errors import FormatError
 from discreet.randomness import Random
 from discreet.schema import Numeric, Schema
 from discreet.statistics import Statistics, Table
-from discreet.tables.counting import Counting, Progress, read_objects
-from discreet.tables.engines import arrow_batches, kind_of, open_rows, reading
+from discreet.tables.counting import Progress, TableCounter, read_objects
+from discreet.tables.engines import (
+    get_source_kind,
+    handle_read_errors,
+    iter_arrow_batches,
+    open_rows,
+)
 from discreet.tables.in_memory import (
     Binner,
-    Contents,
-    binned,
+    CountRequest,
     check_weights,
     count_arrays,
-    table_of,
+    count_bins,
+    count_table,
 )
-from discreet.tables.queries import Queries, not_a_number
+from discreet.tables.queries import Queries, make_not_a_number_error
 
-__all__ = ["Columns", "Sampling", "Source", "TableSource"]
+__all__ = ["InMemorySource", "Sampling", "Source", "TableSource"]
 
 Batch = tuple[dict[str, Any], CellCodes]
 
 WEIGHT_STEPS = 1024
-BATCH = 65_536
-AT_HAND, AT_HAND_ELSEWHERE = 300_000, 100_000
-"""Largest number of rows that are cached for scoring: of a table in memory, and of any other."""
+"""Steps of the largest weight, to which weights are rounded: the sensitivity of weighted counts."""
+BATCH_ROWS = 65_536
+"""Rows that are read at once."""
+MAX_CACHED_ROWS = 300_000
+"""Most rows of a table in memory that are cached for scoring; times: benchmarks/RESULTS.md."""
+MAX_CACHED_ROWS_REMOTE = 100_000
+"""Most rows of any other table that are cached for scoring."""
 
 
 @dataclass
@@ -57,38 +66,60 @@ class Sampling:
 
     Attributes
     ----------
-    codes : array of int
+    class_codes : array of int
         Class indices of what was kept, once all rows have passed.
-    cells : dict of feature name to array of int
+    cell_indices : dict of feature name to array of int
         Cell indices of it.
     """
 
     share: Fraction
     random: Random
-    codes: Indices = field(init=False)
-    cells: dict[str, Array] = field(init=False)
+    class_codes: Indices = field(init=False)
+    cell_indices: dict[str, Array] = field(init=False)
 
-    def passing(self, batches: Iterable[Batch], cells: Mapping[str, Cells]) -> Iterator[Batch]:
+    def sample_while_reading(
+        self, batches: Iterable[Batch], cells_by_feature: Mapping[str, Cells]
+    ) -> Iterator[Batch]:
         """Pass all batches on, and sample their rows while they are read."""
-        classes: list[Array] = [np.empty(0, dtype=np.intp)]
-        kept: dict[str, list[Array]] = {name: [np.empty(0, dtype=np.int16)] for name in cells}
-        for columns, codes in batches:
-            yield columns, codes
-            rows = None
+        sampled_classes: list[Array] = [np.empty(0, dtype=np.intp)]
+        sampled_cells: dict[str, list[Array]] = {
+            name: [np.empty(0, dtype=np.int16)] for name in cells_by_feature
+        }
+        for columns, class_codes in batches:
+            yield columns, class_codes
+            sampled_rows = None
             if self.share < 1:
-                rows = np.flatnonzero(self.random.bernoulli(self.share, len(codes)))
-            classes.append(codes if rows is None else codes[rows])
-            for name, one in cells.items():
+                sampled_rows = np.flatnonzero(self.random.bernoulli(self.share, len(class_codes)))
+            sampled_classes.append(
+                class_codes if sampled_rows is None else class_codes[sampled_rows]
+            )
+            for name, feature_cells in cells_by_feature.items():
                 column = columns[name]
-                if rows is not None:  # Arrow's arrays and pandas' series know how to take rows
-                    own = isinstance(column, np.ndarray) or not hasattr(column, "take")
-                    column = np.asarray(column)[rows] if own else column.take(rows)
-                fast = isinstance(one.feature, Numeric) and len(column) > BATCH and _plain(column)
-                found = Binner(one).column(column) if fast else one.column(column)
-                small = np.int16 if one.size < 1 << 15 else np.int32
-                kept[name].append(found.astype(small, copy=False))
-        self.codes = np.concatenate(classes)
-        self.cells = {name: np.concatenate(parts) for name, parts in kept.items()}
+                if (
+                    sampled_rows is not None
+                ):  # Arrow's arrays and pandas' series know how to take rows
+                    needs_numpy = isinstance(column, np.ndarray) or not hasattr(column, "take")
+                    column = (
+                        np.asarray(column)[sampled_rows]
+                        if needs_numpy
+                        else column.take(sampled_rows)
+                    )
+                uses_lookup = (
+                    isinstance(feature_cells.feature, Numeric)
+                    and len(column) > BATCH_ROWS
+                    and _is_plain_array(column)
+                )
+                feature_indices = (
+                    Binner(feature_cells).bin_column(column)
+                    if uses_lookup
+                    else feature_cells.encode_column(column)
+                )
+                index_type = np.int16 if feature_cells.size < 1 << 15 else np.int32
+                sampled_cells[name].append(feature_indices.astype(index_type, copy=False))
+        self.class_codes = np.concatenate(sampled_classes)
+        self.cell_indices = {
+            name: np.concatenate(cell_chunks) for name, cell_chunks in sampled_cells.items()
+        }
 
 
 class Source(ABC):
@@ -101,105 +132,134 @@ class Source(ABC):
     """
 
     schema: Schema
-    unit: int = 1
-    value: float = 1.0
-    at_hand: int
-    plain: Collection[str] = ()
+    count_sensitivity: int = 1
+    weight_per_count: float = 1.0
+    max_cached_rows: int
+    plain_columns: Collection[str] = ()
 
     @abstractmethod
-    def totals(self) -> Array:
+    def count_classes(self) -> Array:
         """How many records each class has."""
 
     @abstractmethod
-    def count(self, moments: Literal["grid"] | None = None, order: bool = False) -> Statistics:
+    def count_statistics(
+        self, moments: Literal["grid"] | None = None, order: bool = False
+    ) -> Statistics:
         """Exact statistics, without bins; every value is held against the schema."""
 
     @abstractmethod
-    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+    def iter_batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """Some columns, the plain ones as arrays, and class indices; some rows at a time."""
 
     @abstractmethod
-    def _tables(self, cells: Mapping[str, Cells]) -> Mapping[str, Table]:
+    def _count_tables(self, cells: Mapping[str, Cells]) -> Mapping[str, Table]:
         """Class-by-cell tables of columns that are not plain."""
 
-    def tables(
-        self, cells: Mapping[str, Cells], sampling: Sampling | None = None
+    def count_tables(
+        self, cells_by_feature: Mapping[str, Cells], sampling: Sampling | None = None
     ) -> dict[str, Table]:
         """Exact class-by-cell tables.
 
         Parameters
         ----------
-        cells : mapping of feature name to Cells
+        cells_by_feature : mapping of feature name to Cells
             Of the features wanted.
         sampling : Sampling, optional
             All rows pass it on the way.
         """
-        classes = len(self.schema.classes)
-        plain = {name: one for name, one in cells.items() if name in self.plain}
-        batches: Iterable[Batch] = self.batches(list(plain)) if plain else ()
+        class_count = len(self.schema.classes)
+        plain_cells = {
+            name: feature_cells
+            for name, feature_cells in cells_by_feature.items()
+            if name in self.plain_columns
+        }
+        batches: Iterable[Batch] = self.iter_batches(list(plain_cells)) if plain_cells else ()
         if sampling is not None and sampling.share:
-            batches = sampling.passing(self.batches(list(cells)), cells)
+            batches = sampling.sample_while_reading(
+                self.iter_batches(list(cells_by_feature)), cells_by_feature
+            )
             if sampling.share == 1:  # everyone's cells are at hand then
                 deque(batches, maxlen=0)
-                codes, kept = sampling.codes, sampling.cells
-                return {n: table_of(one, kept[n], codes, classes) for n, one in cells.items()}
-        found = binned(plain, batches, classes)
-        if others := {name: one for name, one in cells.items() if name not in plain}:
-            found |= self._tables(others)
-        return {name: found[name] for name in cells}
+                class_codes, sampled_cells = sampling.class_codes, sampling.cell_indices
+                return {
+                    table_name: count_table(
+                        feature_cells, sampled_cells[table_name], class_codes, class_count
+                    )
+                    for table_name, feature_cells in cells_by_feature.items()
+                }
+        counted_tables = count_bins(plain_cells, batches, class_count)
+        if other_cells := {
+            name: feature_cells
+            for name, feature_cells in cells_by_feature.items()
+            if name not in plain_cells
+        }:
+            counted_tables |= self._count_tables(other_cells)
+        return {name: counted_tables[name] for name in cells_by_feature}
 
 
-class Columns(Source):
+class InMemorySource(Source):
     """Columns in memory.
 
     Parameters
     ----------
     schema : Schema
     columns : mapping of feature name to column
-    codes : array of int
+    class_codes : array of int
         Class index of each row.
     weights : array of float, optional
-        At least zero; taken as they are where ``largest`` is None.
-    largest : float, optional
-        The public bound on the weights, which are rounded to multiples of ``largest / 1024``.
+        At least zero; taken as they are where ``max_weight`` is None.
+    max_weight : float, optional
+        The public bound on the weights, which are rounded to multiples of ``max_weight / 1024``.
     """
 
     def __init__(
         self,
         schema: Schema,
         columns: Mapping[str, Any],
-        codes: CellCodes,
+        class_codes: CellCodes,
         weights: Array | None = None,
-        largest: float | None = None,
+        max_weight: float | None = None,
     ) -> None:
-        self.schema, self.codes, self.at_hand = schema, codes, AT_HAND
-        self.columns = {name: _array(columns[name]) for name in schema.names}
-        self.weights = check_weights(weights, len(codes))
+        self.schema, self.class_codes, self.max_cached_rows = schema, class_codes, MAX_CACHED_ROWS
+        self.columns = {name: _convert_numbers(columns[name]) for name in schema.names}
+        self.weights = check_weights(weights, len(class_codes))
         if weights is None:  # the fast way counts whole people
-            numeric = [f.name for f in schema.features if isinstance(f, Numeric)]
-            self.plain = {name for name in numeric if _plain(self.columns[name])}
-        elif largest is not None:
-            self.unit, self.value = WEIGHT_STEPS, largest / WEIGHT_STEPS
-            self.weights = np.rint(np.asarray(weights, dtype=np.float64) / self.value)
+            numeric_names = [
+                feature.name for feature in schema.features if isinstance(feature, Numeric)
+            ]
+            self.plain_columns = {
+                name for name in numeric_names if _is_plain_array(self.columns[name])
+            }
+        elif max_weight is not None:
+            self.count_sensitivity, self.weight_per_count = WEIGHT_STEPS, max_weight / WEIGHT_STEPS
+            self.weights = np.rint(np.asarray(weights, dtype=np.float64) / self.weight_per_count)
 
-    def totals(self) -> Array:
+    def count_classes(self) -> Array:
         """How many records each class has."""
-        return np.bincount(self.codes, self.weights, minlength=len(self.schema.classes))
+        return np.bincount(self.class_codes, self.weights, minlength=len(self.schema.classes))
 
-    def count(self, moments: Literal["grid"] | None = None, order: bool = False) -> Statistics:
+    def count_statistics(
+        self, moments: Literal["grid"] | None = None, order: bool = False
+    ) -> Statistics:
         """Exact statistics, without bins; every value is held against the schema."""
-        contents = Contents(moments=moments, order=order)
-        return count_arrays(self.schema, self.columns, self.codes, contents, self.weights)
+        request = CountRequest(moments=moments, order=order)
+        return count_arrays(self.schema, self.columns, self.class_codes, request, self.weights)
 
-    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+    def iter_batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """All rows at once."""
-        yield {name: self.columns[name] for name in names}, self.codes
+        yield {name: self.columns[name] for name in names}, self.class_codes
 
-    def _tables(self, cells: Mapping[str, Cells]) -> dict[str, Table]:
-        codes, classes, weights = self.codes, len(self.schema.classes), self.weights
+    def _count_tables(self, cells_by_feature: Mapping[str, Cells]) -> dict[str, Table]:
+        class_codes, class_count, weights = self.class_codes, len(self.schema.classes), self.weights
         return {
-            name: table_of(one, one.column(self.columns[name]), codes, classes, weights)
-            for name, one in cells.items()
+            name: count_table(
+                feature_cells,
+                feature_cells.encode_column(self.columns[name]),
+                class_codes,
+                class_count,
+                weights,
+            )
+            for name, feature_cells in cells_by_feature.items()
         }
 
 
@@ -225,70 +285,93 @@ class TableSource(Source):
         progress: Progress | None = None,
     ) -> None:
         self.schema, self.source, self.progress = schema, source, progress
-        self.at_hand = AT_HAND_ELSEWHERE
-        wanted = [*schema.names, schema.target]
-        frame = kind_of(source) == "frame"
-        opened = read_objects(source, schema, wanted) if frame else source
-        self.rows = open_rows(opened, wanted, table=table)
-        self.classes = Cells.of(schema, schema.target)
+        self.max_cached_rows = MAX_CACHED_ROWS_REMOTE
+        wanted_columns = [*schema.names, schema.target]
+        is_frame = get_source_kind(source) == "frame"
+        opened_source = read_objects(source, schema, wanted_columns) if is_frame else source
+        self.rows = open_rows(opened_source, wanted_columns, table=table)
+        self.class_cells = Cells.from_schema(schema, schema.target)
         if self.rows.get_backend().name == "duckdb":
             # it hands such numbers over faster than it could cut them itself
-            kinds = self.rows.schema()
-            numeric = [f.name for f in schema.features if isinstance(f, Numeric)]
-            self.plain = {n for n in numeric if kinds[n].is_floating() or kinds[n].is_integer()}
+            column_types = self.rows.schema()
+            numeric_names = [
+                feature.name for feature in schema.features if isinstance(feature, Numeric)
+            ]
+            self.plain_columns = {
+                column_name
+                for column_name in numeric_names
+                if column_types[column_name].is_floating() or column_types[column_name].is_integer()
+            }
 
-    def totals(self) -> Array:
+    def count_classes(self) -> Array:
         """How many records each class has; a table without rows is refused."""
-        with reading(self.source):
-            found, _ = Counting(Queries(self.rows, self.schema, None, {})).by_class()
-        if not found.any():
-            raise self._empty()
-        return found
+        with handle_read_errors(self.source):
+            class_totals, _ = TableCounter(
+                Queries(self.rows, self.schema, None, {})
+            ).count_by_class()
+        if not class_totals.any():
+            raise self._make_empty_error()
+        return class_totals
 
-    def count(self, moments: Literal["grid"] | None = None, order: bool = False) -> Statistics:
+    def count_statistics(
+        self, moments: Literal["grid"] | None = None, order: bool = False
+    ) -> Statistics:
         """Exact statistics, without bins; a table without rows is refused."""
-        with reading(self.source):
-            queries = Queries(self.rows, self.schema, None, cells_of(self.schema))
-            found = Counting(queries, self.progress).run(moments, order)
-        if not found.totals.any():
-            raise self._empty()
-        return found
+        with handle_read_errors(self.source):
+            queries = Queries(self.rows, self.schema, None, build_cells(self.schema))
+            statistics = TableCounter(queries, self.progress).run_queries(moments, order)
+        if not statistics.totals.any():
+            raise self._make_empty_error()
+        return statistics
 
-    def _tables(self, cells: Mapping[str, Cells]) -> Mapping[str, Table]:
-        others = replace(self.schema, features=tuple(one.feature for one in cells.values()))
-        with reading(self.source):
-            return Counting(Queries(self.rows, others, None, cells), self.progress).run().tables
+    def _count_tables(self, cells_by_feature: Mapping[str, Cells]) -> Mapping[str, Table]:
+        counted_schema = replace(
+            self.schema,
+            features=tuple(feature_cells.feature for feature_cells in cells_by_feature.values()),
+        )
+        with handle_read_errors(self.source):
+            return (
+                TableCounter(
+                    Queries(self.rows, counted_schema, None, cells_by_feature), self.progress
+                )
+                .run_queries()
+                .tables
+            )
 
-    def _empty(self) -> FormatError:
+    def _make_empty_error(self) -> FormatError:
         """The error for a table without rows."""
-        named = isinstance(self.source, str) and "://" not in self.source
-        name = self.source if named else "the table"
-        return FormatError(f"{name}: has no rows; give a table with one row per person")
+        has_name = isinstance(self.source, str) and "://" not in self.source
+        source_name = self.source if has_name else "the table"
+        return FormatError(f"{source_name}: has no rows; give a table with one row per person")
 
-    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+    def iter_batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """Arrow batches of all rows, in the keys and numbers that the counts are made of."""
-        queries = Queries(self.rows, self.schema, None, cells_of(self.schema))
-        with reading(self.source):
-            each_row = queries.each_row(names, self.plain)
-        for done, batch in enumerate(arrow_batches(each_row, 2 * BATCH, self.source)):
+        queries = Queries(self.rows, self.schema, None, build_cells(self.schema))
+        with handle_read_errors(self.source):
+            row_query = queries.make_row_query(names, self.plain_columns)
+        for batch_index, batch in enumerate(
+            iter_arrow_batches(row_query, 2 * BATCH_ROWS, self.source)
+        ):
             columns: dict[str, Any] = {}
             for position, name in enumerate(names):
                 column = columns[name] = batch.column(f"a{position}")
-                if name in self.plain:
+                if name in self.plain_columns:
                     columns[name] = np.asarray(column)
                 elif f"t{position}" in batch.schema.names:
-                    for text in batch.column(f"t{position}").drop_null().slice(0, 1).to_pylist():
-                        raise not_a_number(name, text)
-            yield columns, self.classes.column(batch.column("y"))
+                    for invalid_text in (
+                        batch.column(f"t{position}").drop_null().slice(0, 1).to_pylist()
+                    ):
+                        raise make_not_a_number_error(name, invalid_text)
+            yield columns, self.class_cells.encode_column(batch.column("y"))
             if self.progress is not None:
-                self.progress(done, done + 1)
+                self.progress(batch_index, batch_index + 1)
 
 
-def _array(column: Any) -> Any:
+def _convert_numbers(column: Any) -> Any:
     """Numbers of a data frame as an array; other columns as they are."""
     dtype = getattr(column, "dtype", None)
     return np.asarray(column) if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else column
 
 
-def _plain(column: Any) -> bool:
+def _is_plain_array(column: Any) -> bool:
     return isinstance(column, np.ndarray) and column.dtype.kind in "iuf"

@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from discreet.cli import Commands
-from discreet.cli.federated.telling import aloud
-from discreet.cli.output import example
+from discreet.cli import CommandGroup
+from discreet.cli.federated.telling import start_progress_reporter
+from discreet.cli.output import format_example
 
 __all__ = ["federated"]
 
-STEPS = {
+COMMANDS = {
     "rehearse": ("federated.rehearse", "Try a whole round out on this machine."),
     "identity": ("federated.setup", "Make a party's keys, and a card for the others."),
     "manifest": ("federated.setup", "Write down what the parties of a round agree on."),
@@ -30,19 +30,19 @@ STEPS = {
 """Name to module and one line of help, in the order of a round."""
 
 
-class Spoken(Commands):
+class ProgressCommandGroup(CommandGroup):
     """Commands that report progress from their start."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
-        with aloud() as ctx.obj:
+        with start_progress_reporter() as ctx.obj:
             return super().invoke(ctx)
 
 
 @click.command(
-    cls=Spoken,
-    steps=STEPS,
-    epilog=example(
+    cls=ProgressCommandGroup,
+    commands_by_name=COMMANDS,
+    epilog=format_example(
         "discreet federated identity hospital-a",
         "discreet federated manifest s.json --provider a.card.json --provider b.card.json \\",
         "    --collector c.card.json --receiver r.card.json --epsilon 1 -o manifest.json",

@@ -8,24 +8,24 @@ from typing import Any
 
 import click
 
-from discreet.cli.federated.confirm import confirm
+from discreet.cli.federated.confirm import confirm_agreement
 from discreet.cli.federated.files import (
     read_cards,
     read_identity,
     read_invitation,
     refuse_unless_resumed,
 )
-from discreet.cli.federated.parties import party
-from discreet.cli.federated.telling import current
-from discreet.cli.files import OUTPUT, output_of, replacing, write
-from discreet.cli.output import console, example, json_option, print_json
-from discreet.errors import FormatError, MissingDependencyError, SchemaError, about
+from discreet.cli.federated.parties import add_party_options
+from discreet.cli.federated.telling import get_progress_reporter
+from discreet.cli.files import OUTPUT, make_output, open_replacement, write_file
+from discreet.cli.output import format_example, json_option, make_console, print_json
+from discreet.errors import FormatError, MissingDependencyError, SchemaError, error_context
 
 __all__ = ["align", "invite"]
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet federated invite --owner l.card.json --owner a.card.json --owner b.card.json \\",
         '    --collector c.card.json --ids "patient number, 8 digits" -o invitation.json',
     )
@@ -59,21 +59,21 @@ def invite(
     """
     from discreet.federated.agreement.invitation import Invitation
 
-    until = datetime.now(UTC) + timedelta(seconds=deadline or 0)
-    made = Invitation(
+    deadline_time = datetime.now(UTC) + timedelta(seconds=deadline or 0)
+    invitation = Invitation(
         read_cards(owners),
         read_cards((collector,))[0],
         ids=ids,
         pad_to=pad_to,
         round=number,
-        deadline="" if deadline is None else until.isoformat(timespec="seconds"),
+        deadline="" if deadline is None else deadline_time.isoformat(timespec="seconds"),
     )
-    write(output, made.to_json())
-    console().print(f"invitation {made.hash.hex()}", soft_wrap=True)
+    write_file(output, invitation.to_json())
+    make_console().print(f"invitation {invitation.hash.hex()}", soft_wrap=True)
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet federated align invitation.json people.csv --id patient \\",
         "    --identity a.identity.json --collector https://collector.example:8443 \\",
         "    --state kept -o aligned.csv",
@@ -86,12 +86,12 @@ def invite(
 @click.option(
     "-o",
     "--output",
-    type=output_of("", resumable=True),
+    type=make_output("", resumable=True),
     required=True,
     help="A .csv or .parquet file to write.",
 )
 @json_option
-@party
+@add_party_options
 def align(
     invitation: str,
     data: str,
@@ -111,76 +111,97 @@ def align(
     --state, it goes on where it was.
     """
     try:
-        from discreet.federated.alignment.party import texts_of
-        from discreet.federated.alignment.program import align as aligned
-        from discreet.federated.service.connection import Line
+        from discreet.federated.alignment.party import format_ids
+        from discreet.federated.alignment.program import run_owner as run_alignment
+        from discreet.federated.service.connection import CollectorClient
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 
     refuse_unless_resumed(output, state)
     if not output.lower().endswith((".csv", ".parquet")):
         raise FormatError(f"{output}: aligned rows go to a file that ends in .csv or .parquet")
-    own, agreed, cards = read_identity(identity), read_invitation(invitation), read_cards(known)
-    agreed.require_part(own.card, "owner")
-    agreed.require_known(own.card, cards)
-    tell = current()
-    tell.show(f"reading {data}")
-    table = _table(data, id_column)
-    with about(data):
-        ids = texts_of(table.column(id_column).to_pylist(), agreed.most)
-    confirm(agreed, own.name, yes)
-    whole, done = len(ids) * len(agreed.owners), 0  # the other lists may be longer or shorter
-    with Line(url, own, agreed, authority=authority, tell=tell) as line:
+    own_identity = read_identity(identity)
+    agreement = read_invitation(invitation)
+    known_cards = read_cards(known)
+    agreement.require_role(own_identity.card, "owner")
+    agreement.require_known_parties(own_identity.card, known_cards)
+    reporter = get_progress_reporter()
+    reporter.show(f"reading {data}")
+    data_table = _read_table(data, id_column)
+    with error_context(data):
+        ids = format_ids(data_table.column(id_column).to_pylist(), agreement.max_list_ids)
+    confirm_agreement(agreement, own_identity.name, yes)
+    expected_total, blinded_count = (
+        len(ids) * len(agreement.owners),
+        0,
+    )  # the other lists may be longer or shorter
+    with CollectorClient(
+        url, own_identity, agreement, authority=authority, listener=reporter
+    ) as collector_client:
 
-        def advance(more: int) -> None:
-            nonlocal done
-            done += more
-            tell.show("blinding ids", done, max(done + 1, whole))
+        def add_progress(newly_blinded: int) -> None:
+            nonlocal blinded_count
+            blinded_count += newly_blinded
+            reporter.show("blinding ids", blinded_count, max(blinded_count + 1, expected_total))
 
-        def keep(rows: list[int]) -> None:
-            if rows:
-                tell.show(f"writing {output}")
-                _write(output, table.take(rows))
+        def write_common_rows(row_indices: list[int]) -> None:
+            if row_indices:
+                reporter.show(f"writing {output}")
+                _write_rows(output, data_table.take(row_indices))
 
-        rows = aligned(line, ids, state, keep, known=cards, advance=advance)
-    owners = len(agreed.owners)
-    if not rows:
+        common_rows = run_alignment(
+            collector_client,
+            ids,
+            state,
+            write_common_rows,
+            known_cards=known_cards,
+            advance=add_progress,
+        )
+    owner_count = len(agreement.owners)
+    if not common_rows:
         raise SchemaError(
-            f"none of the {len(ids):,} ids is common to all {owners} owners, so nothing is "
+            f"none of the {len(ids):,} ids is common to all {owner_count} owners, so nothing is "
             "written; do all mean the same ids, in the same spelling?"
         )
     if as_json:
-        print_json({"output": output, "rows": len(rows), "of": len(ids), "owners": owners})
+        print_json(
+            {"output": output, "rows": len(common_rows), "of": len(ids), "owners": owner_count}
+        )
         return
-    line_of = f"{output}: {len(rows):,} of {len(ids):,} rows are common to all {owners} owners"
-    tell.say(line_of)
+    summary_line = (
+        f"{output}: {len(common_rows):,} of {len(ids):,} rows are common to all {owner_count} "
+        "owners"
+    )
+    reporter.say(summary_line)
 
 
-def _table(source: str, id_column: str) -> Any:
+def _read_table(source: str, id_column: str) -> Any:
     """Read a complete table unchanged, CSV as text."""
     import pyarrow as pa
 
-    from discreet.encoding import columns_of
-    from discreet.tables.engines import ordered_batches
+    from discreet.encoding import get_columns
+    from discreet.tables.engines import iter_ordered_batches
 
-    with about(source):
-        parts = list(ordered_batches(source))
-        if not parts:
+    with error_context(source):
+        batches = list(iter_ordered_batches(source))
+        if not batches:
             raise SchemaError("the table has no rows")
-        columns_of(dict.fromkeys(parts[0].schema.names), [id_column])
-        return pa.Table.from_batches(parts)
+        get_columns(dict.fromkeys(batches[0].schema.names), [id_column])
+        return pa.Table.from_batches(batches)
 
 
-def _write(path: str, table: Any) -> None:
+def _write_rows(path: str, table: Any) -> None:
     """Write rows to CSV or Parquet, completely or not at all."""
     import pyarrow.parquet
 
-    with replacing(path) as beside:
+    with open_replacement(path) as draft:
         if path.lower().endswith(".parquet"):
-            pyarrow.parquet.write_table(table, beside)
+            pyarrow.parquet.write_table(table, draft)
             return
-        with open(beside, "w", encoding="utf-8", newline="") as file:
+        with open(draft, "w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(table.column_names)
             for batch in table.to_batches(max_chunksize=65_536):
-                writer.writerows(zip(*(c.to_pylist() for c in batch.columns), strict=True))
+                writer.writerows(
+                    zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                )

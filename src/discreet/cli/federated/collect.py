@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.federated.confirm import confirm, known_option, yes_option
+from discreet.cli.federated.confirm import confirm_agreement, known_option, yes_option
 from discreet.cli.federated.files import read_agreement, read_cards, read_identity, read_key
-from discreet.cli.federated.telling import current
-from discreet.cli.output import example
+from discreet.cli.federated.telling import get_progress_reporter
+from discreet.cli.output import format_example
 from discreet.errors import DiscreetError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from discreet.federated.service.relay import Carrier
+    from discreet.federated.service.relay import CollectorSession
 
 __all__ = ["collect"]
 
-GRACE = 3.0
+ABANDONED_GRACE_SECONDS = 3.0
 """Seconds for which the status of an abandoned round is still served."""
-LINGER = 60.0
+FINISHED_LINGER_SECONDS = 60.0
 """Seconds for which a slow party can still learn that the round is finished."""
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet federated collect manifest.json --identity c.identity.json --state kept",
         "discreet federated collect invitation.json --identity c.identity.json --state kept",
     )
@@ -67,44 +67,62 @@ def collect(
     """
     try:
         from discreet.federated.agreement.invitation import Invitation
-        from discreet.federated.alignment.service import Matching
-        from discreet.federated.messages import CHUNK
-        from discreet.federated.service.folder import Folder
-        from discreet.federated.service.server import Round, application
-        from discreet.serving import Patience, raise_file_limit, tls_options, web_server
+        from discreet.federated.alignment.service import AlignmentSession
+        from discreet.federated.messages import CHUNK_BYTES
+        from discreet.federated.service.folder import StateFolder
+        from discreet.federated.service.server import RoundSession, create_application
+        from discreet.serving import (
+            RequestLimits,
+            make_tls_options,
+            make_web_server,
+            raise_file_limit,
+        )
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 
-    own, agreed, secret = read_identity(identity), read_agreement(manifest), read_key(key)
-    tls = tls_options(certificate, certificate_key)
-    agreed.require_part(own.card, "collector")
-    if not isinstance(agreed, Invitation):
-        agreed.require_key(own.card, secret)
-    agreed.require_known(own.card, read_cards(known))
-    confirm(agreed, own.name, yes)
-    _refuse_taken(host, port)
+    own_identity = read_identity(identity)
+    agreement = read_agreement(manifest)
+    private_key = read_key(key)
+    tls_settings = make_tls_options(certificate, certificate_key)
+    agreement.require_role(own_identity.card, "collector")
+    if not isinstance(agreement, Invitation):
+        agreement.require_key(own_identity.card, private_key)
+    agreement.require_known_parties(own_identity.card, read_cards(known))
+    confirm_agreement(agreement, own_identity.name, yes)
+    _require_free_address(host, port)
     # lock the folder before reading it: two collectors on one folder would make two results
-    tell = current()
-    with Folder(state, agreed).locked():
-        running: Carrier[Any]
-        if isinstance(agreed, Invitation):
-            running = Matching(own, agreed, state)
+    reporter = get_progress_reporter()
+    with StateFolder(state, agreement).lock_folder():
+        collector_session: CollectorSession[Any]
+        if isinstance(agreement, Invitation):
+            collector_session = AlignmentSession(own_identity, agreement, state)
         else:
-            running = Round(own, agreed, state, secret, tell.show)
-        patience = Patience(largest=CHUNK, connections=min(512, raise_file_limit() // 2))
-        server = web_server(
-            application(running), patience, host=host, port=port, backlog=256, **tls
+            collector_session = RoundSession(
+                own_identity, agreement, state, private_key, reporter.show
+            )
+        server_limits = RequestLimits(
+            max_counted_bytes=CHUNK_BYTES, max_connections=min(512, raise_file_limit() // 2)
         )
-        watcher = threading.Thread(target=_watch, args=(running, server, tell.say), daemon=True)
-        watcher.start()
+        server = make_web_server(
+            create_application(collector_session),
+            server_limits,
+            host=host,
+            port=port,
+            backlog=256,
+            **tls_settings,
+        )
+        watch_thread = threading.Thread(
+            target=_watch_round, args=(collector_session, server, reporter.say), daemon=True
+        )
+        watch_thread.start()
         server.run()
-        if running.finished or running.over:
-            running.folder.finish(own)
-    if not running.finished:
-        raise DiscreetError(running.waiting())
+        if collector_session.is_result_confirmed or collector_session.is_over:
+            collector_session.folder.finish_round(own_identity)
+    if not collector_session.is_result_confirmed:
+        raise DiscreetError(collector_session.format_status_line())
 
 
-def _refuse_taken(host: str, port: int) -> None:
+def _require_free_address(host: str, port: int) -> None:
     """Refuse an address that cannot be listened on, before anything is signed."""
     import socket
 
@@ -120,20 +138,28 @@ def _refuse_taken(host: str, port: int) -> None:
         ) from None
 
 
-def _watch(running: Carrier[Any], server: Any, say: Callable[[str], None]) -> None:
+def _watch_round(
+    collector_session: CollectorSession[Any], server: Any, say_line: Callable[[str], None]
+) -> None:
     """Print who is missing when that changes; stop when every party knows the end of the round."""
-    said, ended = "", None
+    last_head, ended_at = "", None
     while not server.should_exit:
-        line = running.waiting()
-        head = line.rpartition(", ")[0] or line
-        if head != said:
-            said = head
-            say(line)
-        if running.finished or running.over or running.overdue:
-            ended = ended or time.monotonic()
-            waited = time.monotonic() - ended
-            if waited > (LINGER if running.finished else GRACE) or (
-                running.finished and running.everyone_knows
-            ):
+        waiting_line = collector_session.format_status_line()
+        line_head = waiting_line.rpartition(", ")[0] or waiting_line
+        if line_head != last_head:
+            last_head = line_head
+            say_line(waiting_line)
+        if (
+            collector_session.is_result_confirmed
+            or collector_session.is_over
+            or collector_session.is_overdue
+        ):
+            ended_at = ended_at or time.monotonic()
+            waited_seconds = time.monotonic() - ended_at
+            if waited_seconds > (
+                FINISHED_LINGER_SECONDS
+                if collector_session.is_result_confirmed
+                else ABANDONED_GRACE_SECONDS
+            ) or (collector_session.is_result_confirmed and collector_session.is_known_to_all):
                 server.should_exit = True
         time.sleep(0.1)

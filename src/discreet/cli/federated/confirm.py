@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.federated.telling import current
+from discreet.cli.federated.telling import get_progress_reporter
 from discreet.errors import PrivacyError
-from discreet.privacy import rounded_up
+from discreet.privacy import format_rounded_up
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.invitation import Invitation
     from discreet.federated.agreement.manifest import Manifest
 
-__all__ = ["confirm", "known_option", "require_epsilon", "unprotected_option", "yes_option"]
+__all__ = [
+    "confirm_agreement",
+    "known_option",
+    "require_epsilon",
+    "unprotected_option",
+    "yes_option",
+]
 
 known_option = click.option(
     "--known",
@@ -29,7 +35,7 @@ unprotected_option = click.option(
 )
 
 
-def confirm(agreement: Manifest | Invitation, name: str, yes: bool) -> None:
+def confirm_agreement(agreement: Manifest | Invitation, name: str, yes: bool) -> None:
     """Show the agreement, and refuse to continue unless the user agrees to sign.
 
     Parameters
@@ -40,24 +46,24 @@ def confirm(agreement: Manifest | Invitation, name: str, yes: bool) -> None:
     yes : bool
         Whether the answer was given beforehand, by a script.
     """
-    from discreet.federated.agreement.words import words
+    from discreet.federated.agreement.words import describe_agreement
 
-    click.echo(words(agreement) + "\n", err=True)
+    click.echo(describe_agreement(agreement) + "\n", err=True)
     if yes:
         click.echo(f"{name} signs this {agreement.KIND} (--yes)", err=True)
         return
-    if not _at_terminal():
+    if not _is_at_terminal():
         raise PrivacyError(
             f"{name} has not agreed to this {agreement.KIND}, and there is no terminal to ask; "
             "read it with `discreet federated show`, then add --yes"
         )
-    with current().asked():
-        agrees = click.confirm(f"Sign this {agreement.KIND} as {name}?", default=False, err=True)
-    if not agrees:
+    with get_progress_reporter().pause_output():
+        is_agreed = click.confirm(f"Sign this {agreement.KIND} as {name}?", default=False, err=True)
+    if not is_agreed:
         raise PrivacyError(f"{name} did not agree, so nothing was signed or sent")
 
 
-def _at_terminal() -> bool:
+def _is_at_terminal() -> bool:
     return sys.stdin.isatty()
 
 
@@ -69,14 +75,14 @@ def require_epsilon(manifest: Manifest, unprotected: bool) -> None:
     manifest : Manifest
     unprotected : bool
     """
-    if manifest.bare and not unprotected:
-        which = (
+    if manifest.is_effectively_exact and not unprotected:
+        noise_phrase = (
             "an infinite epsilon: no"
             if math.isinf(manifest.epsilon)
-            else (f"an epsilon of {rounded_up(manifest.epsilon)}: hardly any")
+            else (f"an epsilon of {format_rounded_up(manifest.epsilon)}: hardly any")
         )
         raise PrivacyError(
-            f"this manifest has {which} noise is added, and exact totals of your table and the "
-            "others' are opened. If you accept that, add --unprotected; else ask for a manifest "
-            "with a smaller epsilon"
+            f"this manifest has {noise_phrase} noise is added, and exact totals of your table and "
+            "the others' are opened. If you accept that, add --unprotected; else ask for a "
+            "manifest with a smaller epsilon"
         )

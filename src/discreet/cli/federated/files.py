@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from discreet.cli.overwrite import refuse_replacement
-from discreet.documents import parse, read_text
-from discreet.errors import about
+from discreet.documents import parse_document, read_text
+from discreet.errors import error_context
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.identity import Card, Identity
@@ -42,7 +42,7 @@ def read_identity(path: str) -> Identity:
     """Read a party's own keys."""
     from discreet.federated.agreement.identity import Identity
 
-    with about(path):
+    with error_context(path):
         return Identity.from_json(read_text(path))
 
 
@@ -50,7 +50,7 @@ def read_manifest(path: str) -> Manifest:
     """Read a manifest."""
     from discreet.federated.agreement.manifest import Manifest
 
-    with about(path):
+    with error_context(path):
         return Manifest.from_json(read_text(path))
 
 
@@ -58,15 +58,17 @@ def read_invitation(path: str) -> Invitation:
     """Read an invitation to align rows."""
     from discreet.federated.agreement.invitation import Invitation
 
-    with about(path):
+    with error_context(path):
         return Invitation.from_json(read_text(path))
 
 
 def read_agreement(path: str) -> Manifest | Invitation:
     """Read a manifest or an invitation."""
-    with about(path):
-        invited = parse(read_text(path), "manifest").get("format") == "discreet/invitation"
-    return read_invitation(path) if invited else read_manifest(path)
+    with error_context(path):
+        is_invitation = (
+            parse_document(read_text(path), "manifest").get("format") == "discreet/invitation"
+        )
+    return read_invitation(path) if is_invitation else read_manifest(path)
 
 
 def read_key(path: str | None) -> PrivateKey | None:
@@ -75,7 +77,7 @@ def read_key(path: str | None) -> PrivateKey | None:
         return None
     from discreet.federated.crypto.paillier import PrivateKey
 
-    with about(path):
+    with error_context(path):
         return PrivateKey.from_json(read_text(path))
 
 
@@ -83,43 +85,43 @@ def read_cards(paths: tuple[str, ...]) -> tuple[Card, ...]:
     """Read cards whose fingerprints the user has checked."""
     from discreet.federated.agreement.identity import Card
 
-    found = []
+    cards = []
     for path in paths:
-        with about(path):
-            found.append(Card.from_json(read_text(path)))
-    return tuple(found)
+        with error_context(path):
+            cards.append(Card.from_json(read_text(path)))
+    return tuple(cards)
 
 
-def ledger_of(
-    path: str | None, total: float | None = None, upcoming: Manifest | None = None
+def make_ledger_charge(
+    path: str | None, total_epsilon: float | None = None, upcoming_manifest: Manifest | None = None
 ) -> Callable[[Manifest], None] | None:
     """Make a function that charges a round to a budget file, if one is given.
 
     Parameters
     ----------
     path : str, optional
-    total : float, optional
+    total_epsilon : float, optional
         Total epsilon of a new ledger.
-    upcoming : Manifest, optional
+    upcoming_manifest : Manifest, optional
         A round that the ledger must be able to pay.
     """
     if path is None:
         return None
     from discreet.ledger import Ledger
 
-    with about(path):  # check the ledger before signing: after it, the others wait
-        ledger = Ledger(path) if total is None else Ledger.create(path, total)
+    with error_context(path):  # check the ledger before signing: after it, the others wait
+        ledger = Ledger(path) if total_epsilon is None else Ledger.create(path, total_epsilon)
         ledger.read()
-        if upcoming is not None:
-            ledger.require(upcoming.guarantee, _round(upcoming))
+        if upcoming_manifest is not None:
+            ledger.require_affordable(upcoming_manifest.guarantee, _format_round(upcoming_manifest))
 
-    def charge(manifest: Manifest) -> None:
-        ledger.charge(manifest.guarantee, _round(manifest), once=True)
+    def charge_round(manifest: Manifest) -> None:
+        ledger.charge(manifest.guarantee, _format_round(manifest), once=True)
 
-    return charge
+    return charge_round
 
 
-def _round(manifest: Manifest) -> str:
+def _format_round(manifest: Manifest) -> str:
     """Format the name of a round for the ledger, with the complete digest.
 
     Two manifests that share sixteen digits can be constructed, and the second would not be charged.

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.federated.confirm import (
-    confirm,
+    confirm_agreement,
     known_option,
     require_epsilon,
     unprotected_option,
     yes_option,
 )
 from discreet.cli.federated.files import (
-    ledger_of,
+    make_ledger_charge,
     read_cards,
     read_identity,
     read_key,
     read_manifest,
     refuse_unless_resumed,
 )
-from discreet.cli.federated.telling import current
-from discreet.cli.files import output_of, write
+from discreet.cli.federated.telling import get_progress_reporter
+from discreet.cli.files import make_output, write_file
 from discreet.cli.ledgers import require_budget_file
-from discreet.cli.output import example
+from discreet.cli.output import format_example
 from discreet.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from discreet.federated.agreement.signed import Role
     from discreet.federated.crypto.paillier import PrivateKey
     from discreet.federated.release import Release
-    from discreet.federated.service.connection import Connection
+    from discreet.federated.service.connection import RoundClient
 
-__all__ = ["label", "party", "provide", "receive"]
+__all__ = ["add_party_options", "label", "provide", "receive"]
 
 
-def party(command: Callable[..., Any]) -> Callable[..., Any]:
+def add_party_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that every party has."""
     for option in (
         click.option("--authority", help="CA certificate of the collector's TLS certificate."),
@@ -53,7 +53,7 @@ def party(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _holder(command: Callable[..., Any]) -> Callable[..., Any]:
+def _add_holder_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of parties that hold data."""
     for option in (
         unprotected_option,
@@ -69,40 +69,43 @@ def _holder(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _PartyOptions:
     """Options with which a party takes part in a round."""
 
-    manifest: str
-    identity: str
-    url: str
-    authority: str | None
-    known: tuple[str, ...]
-    yes: bool
+    manifest_path: str
+    identity_path: str
+    collector_url: str
+    ca_certificate: str | None
+    known_card_paths: tuple[str, ...]
+    sign_unasked: bool
 
     @contextmanager
-    def begun(
-        self, role: Role, key: PrivateKey | None = None, *, unprotected: bool = True
-    ) -> Iterator[tuple[Connection, tuple[Card, ...]]]:
+    def open_connection(
+        self, role: Role, private_key: PrivateKey | None = None, *, unprotected: bool = True
+    ) -> Iterator[tuple[RoundClient, tuple[Card, ...]]]:
         """Check the role, show the manifest, ask, and connect; nothing is signed yet."""
         try:
-            from discreet.federated.service.connection import Connection
+            from discreet.federated.service.connection import RoundClient
         except ModuleNotFoundError as error:
             raise MissingDependencyError(str(error.name), "federated") from None
 
-        own, agreed = read_identity(self.identity), read_manifest(self.manifest)
-        cards = read_cards(self.known)
-        agreed.require_part(own.card, role)
-        agreed.require_key(own.card, key)
-        agreed.require_known(own.card, cards)
-        require_epsilon(agreed, unprotected)
-        confirm(agreed, own.name, self.yes)
-        tell, authority = current(), self.authority
-        with Connection(self.url, own, agreed, authority=authority, tell=tell) as connection:
-            yield connection, cards
+        own_identity = read_identity(self.identity_path)
+        manifest = read_manifest(self.manifest_path)
+        known_cards = read_cards(self.known_card_paths)
+        manifest.require_role(own_identity.card, role)
+        manifest.require_key(own_identity.card, private_key)
+        manifest.require_known_parties(own_identity.card, known_cards)
+        require_epsilon(manifest, unprotected)
+        confirm_agreement(manifest, own_identity.name, self.sign_unasked)
+        reporter, ca_certificate = get_progress_reporter(), self.ca_certificate
+        with RoundClient(
+            self.collector_url, own_identity, manifest, authority=ca_certificate, listener=reporter
+        ) as connection:
+            yield connection, known_cards
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet federated provide manifest.json people.csv --identity a.identity.json \\",
         "    --collector https://collector.example:8443 --state kept --known b.card.json \\",
         "    --known c.card.json --known r.card.json",
@@ -110,8 +113,8 @@ class _Part:
 )
 @click.argument("manifest")
 @click.argument("data")
-@_holder
-@party
+@_add_holder_options
+@add_party_options
 def provide(
     manifest: str,
     data: str,
@@ -128,17 +131,22 @@ def provide(
 ) -> None:
     """Sign MANIFEST, count DATA, add a share of noise, and send the counts hidden."""
     require_budget_file(budget_file, budget_total=budget_total)
-    part = _Part(manifest, identity, url, authority, known, yes)
-    with part.begun("provider", unprotected=unprotected) as (connection, cards):
+    party_options = _PartyOptions(manifest, identity, url, authority, known, yes)
+    with party_options.open_connection("provider", unprotected=unprotected) as (
+        connection,
+        known_cards,
+    ):
         from discreet.federated.service import provider
 
-        charge = ledger_of(budget_file, budget_total, connection.manifest)
-        provider.provide(connection, provider.Holding(data, id_column, cards, charge), state)
-    current().say("the collector has everything; this provider is done")
+        charge_round = make_ledger_charge(budget_file, budget_total, connection.agreement)
+        provider.run_provider(
+            connection, provider.ProviderInput(data, id_column, known_cards, charge_round), state
+        )
+    get_progress_reporter().say("the collector has everything; this provider is done")
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet federated label manifest.json labels.csv --identity l.identity.json \\",
         "    --key l.paillier.json --id patient --collector https://collector.example:8443 \\",
         "    --state kept",
@@ -147,8 +155,8 @@ def provide(
 @click.argument("manifest")
 @click.argument("data")
 @click.option("--key", help="The Paillier key that the manifest names; masks need none.")
-@_holder
-@party
+@_add_holder_options
+@add_party_options
 def label(
     manifest: str,
     data: str,
@@ -166,17 +174,26 @@ def label(
 ) -> None:
     """Sign MANIFEST and send the classes in DATA, hidden, to the providers of a vertical round."""
     require_budget_file(budget_file, budget_total=budget_total)
-    part, secret = _Part(manifest, identity, url, authority, known, yes), read_key(key)
-    with part.begun("label provider", secret, unprotected=unprotected) as (connection, cards):
+    party_options = _PartyOptions(manifest, identity, url, authority, known, yes)
+    private_key = read_key(key)
+    with party_options.open_connection("label provider", private_key, unprotected=unprotected) as (
+        connection,
+        known_cards,
+    ):
         from discreet.federated.service import provider
 
-        charge = ledger_of(budget_file, budget_total, connection.manifest)
-        provider.label(connection, provider.Holding(data, id_column, cards, charge), state, secret)
-    current().say("the collector has everything; the label provider is done")
+        charge_round = make_ledger_charge(budget_file, budget_total, connection.agreement)
+        provider.run_label_provider(
+            connection,
+            provider.ProviderInput(data, id_column, known_cards, charge_round),
+            state,
+            private_key,
+        )
+    get_progress_reporter().say("the collector has everything; the label provider is done")
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet federated receive manifest.json --identity r.identity.json \\",
         "    --collector https://collector.example:8443 -o model.json",
     )
@@ -185,18 +202,18 @@ def label(
 @click.option("--key", help="A Paillier key, in mode counts of a horizontal round.")
 @click.option(
     "--statistics",
-    type=output_of("statistics", resumable=True),
+    type=make_output("statistics", resumable=True),
     help="Also write the noised totals; mode counts.",
 )
 @click.option(
     "-o",
     "--output",
-    type=output_of("model", resumable=True),
+    type=make_output("model", resumable=True),
     required=True,
     help="The model file to write.",
 )
 @click.option("--state", help="A folder for the key of the round.  [default: IDENTITY.state]")
-@party
+@add_party_options
 def receive(
     manifest: str,
     state: str | None,
@@ -210,20 +227,25 @@ def receive(
     output: str,
 ) -> None:
     """Sign MANIFEST, wait for the result, open it and write the model."""
-    folder = state or f"{identity}.state"
+    state_folder = state or f"{identity}.state"
     for path in (output, statistics):
-        refuse_unless_resumed(path, folder)
-    part, secret = _Part(manifest, identity, url, authority, known, yes), read_key(key)
-    with part.begun("receiver", secret) as (connection, cards):
+        refuse_unless_resumed(path, state_folder)
+    party_options = _PartyOptions(manifest, identity, url, authority, known, yes)
+    private_key = read_key(key)
+    with party_options.open_connection("receiver", private_key) as (connection, known_cards):
         from discreet.federated.service import receiver
 
-        def keep(release: Release) -> None:
-            write(output, release.model.to_json())
+        def write_release(release: Release) -> None:
+            write_file(output, release.model.to_json())
             if statistics is not None and release.statistics is not None:
-                write(statistics, release.statistics.to_json())
+                write_file(statistics, release.statistics.to_json())
 
-        release = receiver.receive(connection, folder, keep, secret, cards)
-    for name in release.inconsistent:  # also with --quiet
-        line = f"{name}: its totals contradict the others'; a provider may not be honest"
-        click.echo(line, err=True)
-    current().say(str(release.model.guarantee))
+        release = receiver.run_receiver(
+            connection, state_folder, write_release, private_key, known_cards
+        )
+    for feature_name in release.inconsistent:  # also with --quiet
+        warning_line = (
+            f"{feature_name}: its totals contradict the others'; a provider may not be honest"
+        )
+        click.echo(warning_line, err=True)
+    get_progress_reporter().say(str(release.model.guarantee))

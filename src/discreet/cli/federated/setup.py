@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.federated.files import read_identity, read_key
-from discreet.cli.federated.telling import current
-from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, folder, write
-from discreet.cli.output import console, example, json_option, print_json
+from discreet.cli.federated.telling import get_progress_reporter
+from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, make_folder, write_file
+from discreet.cli.output import format_example, json_option, make_console, print_json
 from discreet.cli.overwrite import refuse_replacement
 from discreet.documents import read_text, write_atomic
-from discreet.errors import FormatError, SchemaError, about
+from discreet.errors import FormatError, SchemaError, error_context
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.identity import Card
 
-__all__ = ["held_columns", "identity", "manifest", "terms_options"]
+__all__ = ["add_terms_options", "identity", "manifest", "parse_held_columns"]
 
 
-def terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for the terms of a round."""
     for option in (
         click.option(
@@ -56,7 +56,7 @@ def terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(epilog=example("discreet federated identity hospital-a --folder keys"))
+@click.command(epilog=format_example("discreet federated identity hospital-a --folder keys"))
 @click.argument("name")
 @click.option(
     "--folder", "place", type=OUTPUT_FOLDER, default=".", show_default=True, help="Where to write."
@@ -94,58 +94,67 @@ def identity(
     from discreet.federated.agreement.identity import Identity, check_name
 
     check_name(name)
-    where, files = folder(place), {}
-    secret, private = where / f"{name}.identity.json", where / f"{name}.paillier.json"
+    key_folder, written_files = make_folder(place), {}
+    identity_path = key_folder / f"{name}.identity.json"
+    paillier_path = key_folder / f"{name}.paillier.json"
     if card_only:
-        made = read_identity(str(secret))
-        kept = read_key(str(private)) if private.exists() else None
-        card = made.card if kept is None else made.card_with(kept)
-        files["card"] = _public(where / f"{name}.card.json", card.to_json(), free=True)
-        _print_card(card, files, as_json)
+        own_identity = read_identity(str(identity_path))
+        stored_key = read_key(str(paillier_path)) if paillier_path.exists() else None
+        card = (
+            own_identity.card if stored_key is None else own_identity.make_card_with_key(stored_key)
+        )
+        written_files["card"] = _write_public(
+            key_folder / f"{name}.card.json", card.to_json(), free_to_replace=True
+        )
+        _print_card(card, written_files, as_json)
         return
-    if paillier and private.exists():
-        raise FormatError(f"{private}: exists; keys are not replaced, choose another name")
-    owned = secret.exists()
-    if paillier and owned:  # an existing identity gets a Paillier key
-        made = read_identity(str(secret))
+    if paillier and paillier_path.exists():
+        raise FormatError(f"{paillier_path}: exists; keys are not replaced, choose another name")
+    has_identity = identity_path.exists()
+    if paillier and has_identity:  # an existing identity gets a Paillier key
+        own_identity = read_identity(str(identity_path))
     else:
-        if not owned:
-            refuse_replacement(where / f"{name}.card.json")  # perhaps somebody else's
-        made = Identity.generate(name)
-        files["identity"] = _secret(secret, made.to_json())
-    card = made.card
+        if not has_identity:
+            refuse_replacement(key_folder / f"{name}.card.json")  # perhaps somebody else's
+        own_identity = Identity.generate(name)
+        written_files["identity"] = _write_secret(identity_path, own_identity.to_json())
+    card = own_identity.card
     if paillier:
-        from discreet.federated.crypto.paillier import generate
+        from discreet.federated.crypto.paillier import generate_key
 
-        current().show(f"making a Paillier key of {bits} bits")
-        key = generate(bits)
-        files["key"] = _secret(private, key.to_json())
-        public = key.public.to_json()
-        files["public key"] = _public(where / f"{name}.paillier.public.json", public)
-        card = made.card_with(key)
-    files["card"] = _public(where / f"{name}.card.json", card.to_json(), free=owned)
-    _print_card(card, files, as_json)
+        get_progress_reporter().show(f"making a Paillier key of {bits} bits")
+        paillier_key = generate_key(bits)
+        written_files["key"] = _write_secret(paillier_path, paillier_key.to_json())
+        public_text = paillier_key.public.to_json()
+        written_files["public key"] = _write_public(
+            key_folder / f"{name}.paillier.public.json", public_text
+        )
+        card = own_identity.make_card_with_key(paillier_key)
+    written_files["card"] = _write_public(
+        key_folder / f"{name}.card.json", card.to_json(), free_to_replace=has_identity
+    )
+    _print_card(card, written_files, as_json)
 
 
 def _print_card(card: Card, files: dict[str, str], as_json: bool) -> None:
-    from discreet.federated.agreement.words import card_facts, card_words
+    from discreet.federated.agreement.words import describe_card, summarize_card
 
     if as_json:
-        print_json({**card_facts(card), "files": files})
+        print_json({**summarize_card(card), "files": files})
         return
-    printer = console()
-    for what, path in files.items():
-        printer.print(f"{what:<11} {path}", soft_wrap=True)
-    printer.print(card_words(card), soft_wrap=True)
+    printer = make_console()
+    for file_role, path in files.items():
+        printer.print(f"{file_role:<11} {path}", soft_wrap=True)
+    printer.print(describe_card(card), soft_wrap=True)
 
 
-def _public(path: Path, text: str, *, free: bool = False) -> str:
+def _write_public(path: Path, text: str, *, free_to_replace: bool = False) -> str:
     """Write a public file; it may be replaced if it is derived from existing keys."""
-    write(path, text, free=free)
+    write_file(path, text, free_to_replace=free_to_replace)
     return str(path)
 
 
-def _secret(path: Path, text: str) -> str:
+def _write_secret(path: Path, text: str) -> str:
     """Write a file that only its owner may read; never replace one."""
     if not write_atomic(path, text, private=True, exclusive=True):
         raise FormatError(f"{path}: exists; keys are not replaced, choose another name")
@@ -153,7 +162,7 @@ def _secret(path: Path, text: str) -> str:
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet federated manifest s.json --provider a.card.json --provider b.card.json \\",
         "    --collector c.card.json --receiver r.card.json --epsilon 1 -o manifest.json",
         "discreet federated manifest s.json --provider a.card.json --provider b.card.json \\",
@@ -169,7 +178,7 @@ def _secret(path: Path, text: str) -> str:
 @click.option("--label", help="The label provider's card; makes the round vertical.")
 @click.option("--columns", multiple=True, help="NAME=feature,feature: who holds what; vertical.")
 @click.option("--rows", type=click.IntRange(1), help="Rows that all providers hold; vertical.")
-@terms_options
+@add_terms_options
 @click.option("--key", help="A Paillier public key; without it, the round uses masks.")
 @click.option(
     "--round",
@@ -201,57 +210,57 @@ def manifest(
 ) -> None:
     """Write what the parties of a round agree on; each of them signs it when it takes part."""
     from discreet.federated.agreement.manifest import Manifest
-    from discreet.federated.counters import wanted_of
-    from discreet.federated.service.routes import routes
+    from discreet.federated.counters import make_feature_requests
+    from discreet.federated.service.routes import list_routes
     from discreet.schema import Schema
 
-    public = Schema.read(schema)
-    until = datetime.now(UTC) + timedelta(seconds=deadline or 0)
-    made = Manifest(
-        public,
-        wanted_of(public, bins, moments),
+    public_schema = Schema.read(schema)
+    deadline_time = datetime.now(UTC) + timedelta(seconds=deadline or 0)
+    agreed_manifest = Manifest(
+        public_schema,
+        make_feature_requests(public_schema, bins, moments),
         epsilon,
-        tuple(_card(path) for path in providers),
-        _card(collector),
-        _card(receiver),
-        label=None if label is None else _card(label),
-        columns=held_columns(columns),
+        tuple(_read_card(path) for path in providers),
+        _read_card(collector),
+        _read_card(receiver),
+        label=None if label is None else _read_card(label),
+        columns=parse_held_columns(columns),
         rows=rows,
         partition="horizontal" if label is None else "vertical",
         mode=mode,
         aggregation="masks" if key is None else "paillier",
         tolerated=tolerated,
         round=number,
-        paillier=None if key is None else _key(key),
-        deadline="" if deadline is None else until.isoformat(timespec="seconds"),
+        paillier=None if key is None else _read_public_key(key),
+        deadline="" if deadline is None else deadline_time.isoformat(timespec="seconds"),
     )
-    routes(made)  # refuse a manifest that the parties could not run
-    write(output, made.to_json())
-    printer = console()
-    printer.print(str(made.guarantee), soft_wrap=True)
-    printer.print(f"manifest {made.hash.hex()}", soft_wrap=True)
+    list_routes(agreed_manifest)  # refuse a manifest that the parties could not run
+    write_file(output, agreed_manifest.to_json())
+    printer = make_console()
+    printer.print(str(agreed_manifest.guarantee), soft_wrap=True)
+    printer.print(f"manifest {agreed_manifest.hash.hex()}", soft_wrap=True)
 
 
-def _card(path: str) -> Any:
+def _read_card(path: str) -> Any:
     from discreet.federated.agreement.identity import Card
 
-    with about(path):
+    with error_context(path):
         return Card.from_json(read_text(path))
 
 
-def _key(path: str) -> Any:
+def _read_public_key(path: str) -> Any:
     from discreet.federated.crypto.paillier import PublicKey
 
-    with about(path):
+    with error_context(path):
         return PublicKey.from_json(read_text(path))
 
 
-def held_columns(columns: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+def parse_held_columns(columns: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Parse which party holds which features."""
-    found = {}
+    columns_by_party = {}
     for text in columns:
-        name, equals, features = text.partition("=")
-        if not equals:
+        party_name, separator, feature_list = text.partition("=")
+        if not separator:
             raise SchemaError(f"--columns {text!r}; write hospital-a=age,sex")
-        found[name] = tuple(features.split(","))
-    return found
+        columns_by_party[party_name] = tuple(feature_list.split(","))
+    return columns_by_party

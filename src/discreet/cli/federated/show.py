@@ -5,15 +5,15 @@ from __future__ import annotations
 import click
 
 from discreet.cli.federated.files import read_agreement, read_cards, read_identity
-from discreet.cli.output import example, json_option, print_json
-from discreet.documents import parse, read_text
-from discreet.errors import FormatError, about
+from discreet.cli.output import format_example, json_option, print_json
+from discreet.documents import parse_document, read_text
+from discreet.errors import FormatError, error_context
 
 __all__ = ["show"]
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet federated show manifest.json", "discreet federated show hospital-a.card.json"
     )
 )
@@ -21,29 +21,39 @@ __all__ = ["show"]
 @json_option
 def show(file: str, as_json: bool) -> None:
     """Print the card, identity, manifest or invitation in FILE; of an identity only its card."""
-    from discreet.federated.agreement.words import card_facts, card_words, facts, words
+    from discreet.federated.agreement.words import (
+        describe_agreement,
+        describe_card,
+        summarize_agreement,
+        summarize_card,
+    )
 
-    with about(file):
-        kind = str(parse(read_text(file), "card or manifest").get("format"))
-        kind = kind.removeprefix("discreet/")
-        if kind not in ("party", "identity", "manifest", "invitation"):
+    with error_context(file):
+        document_kind = str(parse_document(read_text(file), "card or manifest").get("format"))
+        document_kind = document_kind.removeprefix("discreet/")
+        if document_kind not in ("party", "identity", "manifest", "invitation"):
             raise FormatError(
-                f"this is a {kind} file, not a card, identity, manifest or invitation; "
+                f"this is a {document_kind} file, not a card, identity, manifest or invitation; "
                 "`discreet show` prints models"
             )
-    if kind in ("party", "identity"):
-        card = read_cards((file,))[0] if kind == "party" else read_identity(file).card
+    if document_kind in ("party", "identity"):
+        card = read_cards((file,))[0] if document_kind == "party" else read_identity(file).card
         if as_json:
-            print_json({"kind": "card" if kind == "party" else kind, **card_facts(card)})
+            print_json(
+                {
+                    "kind": "card" if document_kind == "party" else document_kind,
+                    **summarize_card(card),
+                }
+            )
             return
-        click.echo(card_words(card))
-        if kind == "identity":
+        click.echo(describe_card(card))
+        if document_kind == "identity":
             click.echo("this file holds the secret key: it stays with its owner")
         return
     agreement = read_agreement(file)
     if as_json:
-        print_json(facts(agreement))
+        print_json(summarize_agreement(agreement))
         return
-    click.echo(words(agreement))
-    unsigned = ", ".join(agreement.unsigned)
-    click.echo(f"Not signed yet by: {unsigned}" if unsigned else "Signed by everyone.")
+    click.echo(describe_agreement(agreement))
+    unsigned_names = ", ".join(agreement.unsigned_parties)
+    click.echo(f"Not signed yet by: {unsigned_names}" if unsigned_names else "Signed by everyone.")

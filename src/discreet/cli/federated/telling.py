@@ -15,94 +15,106 @@ from typing import Any
 
 import click
 
-from discreet.cli.output import console, quiet
+from discreet.cli.output import is_quiet, make_console
 
-__all__ = ["Telling", "aloud", "current"]
+__all__ = ["ProgressReporter", "get_progress_reporter", "start_progress_reporter"]
 
-SILENCE = 2.0
+SILENCE_SECONDS = 2.0
 """Seconds without output after which the current step is printed."""
-LONGEST = 60.0
+MAX_SILENCE_SECONDS = 60.0
 """Most seconds between two repetitions of the same step: they double from 2 seconds on."""
-TICK = 0.1
+TICK_SECONDS = 0.1
 
 
-class Telling:
+class ProgressReporter:
     """Prints lines, and between them the current step.
 
     The step is shown as a bar with the elapsed seconds at a terminal, as repeated lines elsewhere.
 
     Parameters
     ----------
-    what : str
+    step : str
         The first step.
     clock : callable
         Returns seconds.
     """
 
-    def __init__(self, what: str = "starting", clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock, self.lock, self.asking = clock, threading.RLock(), False
-        self.heard, self.hushed = clock(), quiet()  # here, because contexts belong to a thread
-        self.patience = SILENCE
-        self.said_last = ""
+    def __init__(self, step: str = "starting", clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock, self.lock, self.is_paused = clock, threading.RLock(), False
+        self.last_output_time = clock()
+        self.is_quiet = is_quiet()  # here, because contexts belong to a thread
+        self.repeat_after = SILENCE_SECONDS
+        self.last_line = ""
         self._bar: Any = None
-        self._task: Any = None
-        self._begin(what)
+        self._task_id: Any = None
+        self._begin_step(step)
 
-    def _begin(self, what: str) -> None:
-        self.what, self.since, self.done, self.whole = what, self.clock(), 0, 0
+    def _begin_step(self, step: str) -> None:
+        self.step, self.step_start, self.done, self.total = step, self.clock(), 0, 0
 
     def say(self, line: str) -> None:
         """Print a line, which becomes the current step."""
         with self.lock:
             self.close()
-            if not self.hushed:
+            if not self.is_quiet:
                 print(line, file=sys.stderr, flush=True)
-            self.heard, self.patience = self.clock(), SILENCE
+            self.last_output_time, self.repeat_after = self.clock(), SILENCE_SECONDS
             # drop the remaining seconds: they change before the line is repeated
-            self._begin(line.rpartition(", ")[0] if line.endswith(" s left") else line)
+            self._begin_step(line.rpartition(", ")[0] if line.endswith(" s left") else line)
 
-    def show(self, what: str, done: int = 0, whole: int = 0) -> None:
+    def show(self, step: str, done: int = 0, total: int = 0) -> None:
         """Set the current step and its progress; a total of 0 means unknown."""
         with self.lock:
-            if what != self.what:
+            if step != self.step:
                 self.close()
-                self._begin(what)
-                self.patience = SILENCE
-            if whole and done >= whole:
+                self._begin_step(step)
+                self.repeat_after = SILENCE_SECONDS
+            if total and done >= total:
                 self.close()
-                self._begin(f"{what}: done, going on")
+                self._begin_step(f"{step}: done, going on")
             else:
-                self.done, self.whole = done, whole
+                self.done, self.total = done, total
 
     def tick(self) -> None:
         """Print the current step if there was no output for too long."""
         with self.lock:
-            if self.hushed or self.asking or self.clock() - self.heard < self.patience:
+            if (
+                self.is_quiet
+                or self.is_paused
+                or self.clock() - self.last_output_time < self.repeat_after
+            ):
                 return
             if sys.stderr.isatty():
-                self._draw()
+                self._draw_bar()
                 return
-            far = f": {100 * self.done // self.whole} %" if self.whole else " …"
-            news = f"{self.what}{far}" != self.said_last
-            self.said_last = f"{self.what}{far}"
-            self.heard = self.clock()
-            self.patience = SILENCE if news and self.whole else min(2 * self.patience, LONGEST)
-            spent = "" if self.whole else f", {self.heard - self.since:.0f} s"
-            print(f"{self.said_last}{spent}", file=sys.stderr, flush=True)
+            progress_text = f": {100 * self.done // self.total} %" if self.total else " …"
+            has_news = f"{self.step}{progress_text}" != self.last_line
+            self.last_line = f"{self.step}{progress_text}"
+            self.last_output_time = self.clock()
+            self.repeat_after = (
+                SILENCE_SECONDS
+                if has_news and self.total
+                else min(2 * self.repeat_after, MAX_SILENCE_SECONDS)
+            )
+            elapsed_text = (
+                "" if self.total else f", {self.last_output_time - self.step_start:.0f} s"
+            )
+            print(f"{self.last_line}{elapsed_text}", file=sys.stderr, flush=True)
 
-    def _draw(self) -> None:
+    def _draw_bar(self) -> None:
         if self._bar is None:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
             from rich.table import Column
 
             # the text is cut at a narrow terminal; parts come from the collector, so no markup
-            wide = Column(ratio=1, no_wrap=True)
-            what = TextColumn("{task.description}", markup=False, table_column=wide)
-            columns, where = (TimeElapsedColumn(), BarColumn(12), what), console(stderr=True)
-            self._bar = Progress(*columns, console=where, transient=True, expand=True)
+            text_layout = Column(ratio=1, no_wrap=True)
+            text_column = TextColumn("{task.description}", markup=False, table_column=text_layout)
+            bar_columns = (TimeElapsedColumn(), BarColumn(12), text_column)
+            stderr_console = make_console(stderr=True)
+            self._bar = Progress(*bar_columns, console=stderr_console, transient=True, expand=True)
             self._bar.start()
-            self._task = self._bar.add_task(self.what, total=None)
-        self._bar.update(self._task, completed=self.done, total=self.whole or None)
+            self._task_id = self._bar.add_task(self.step, total=None)
+        self._bar.update(self._task_id, completed=self.done, total=self.total or None)
 
     def close(self) -> None:
         """Remove the progress bar."""
@@ -112,37 +124,37 @@ class Telling:
             self._bar = None
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
+    def pause_output(self) -> Iterator[None]:
         """Suppress progress inside the block, for a question or a view that refreshes itself."""
         with self.lock:
             self.close()
-            self.asking = True
+            self.is_paused = True
         try:
             yield
         finally:
             with self.lock:
-                self.heard, self.asking = self.clock(), False
+                self.last_output_time, self.is_paused = self.clock(), False
 
 
 @contextmanager
-def aloud() -> Iterator[Telling]:
+def start_progress_reporter() -> Iterator[ProgressReporter]:
     """Report progress while the block runs; remove the bar at the end."""
-    made, over = Telling(), threading.Event()
+    reporter, stop_event = ProgressReporter(), threading.Event()
 
-    def watch() -> None:
-        while not over.wait(TICK):
-            made.tick()
+    def watch_clock() -> None:
+        while not stop_event.wait(TICK_SECONDS):
+            reporter.tick()
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch_clock, daemon=True).start()
     try:
-        yield made
+        yield reporter
     finally:
-        over.set()
-        made.close()
+        stop_event.set()
+        reporter.close()
 
 
-def current() -> Telling:
+def get_progress_reporter() -> ProgressReporter:
     """Return the progress reporter of the running command."""
     context = click.get_current_context(silent=True)
-    found = None if context is None else context.find_object(Telling)
-    return found or Telling()
+    reporter = None if context is None else context.find_object(ProgressReporter)
+    return reporter or ProgressReporter()

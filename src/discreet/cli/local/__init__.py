@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import click
 
-from discreet.cli import Commands
-from discreet.cli.output import example
+from discreet.cli import CommandGroup
+from discreet.cli.output import format_example
 
 __all__ = ["local"]
 
-STEPS = {
+COMMANDS = {
     "size": ("local.plan", "Respondents for a wanted precision, or the reverse."),
     "plan": ("local.plan", "Decide what is asked, by which mechanism, of how many."),
     "check": ("local.plan", "Check what a plan states; compute a later wave's shares again."),
@@ -27,9 +27,9 @@ STEPS = {
 
 
 @click.command(
-    cls=Commands,
-    steps=STEPS,
-    epilog=example(
+    cls=CommandGroup,
+    commands_by_name=COMMANDS,
+    epilog=format_example(
         "discreet local plan people.schema.json --epsilon 1 -o plan.json",
         "discreet local report plan.json me.json --store kept > report.json",
         "discreet local tally plan.json reports.jsonl -o tally.json",

@@ -9,16 +9,23 @@ import click
 
 from discreet.cli.collection import (
     PLAN,
-    answering,
-    promise_body,
+    make_answer_command,
+    make_guarantee_body,
+    make_simulate_command,
     read_collection,
     read_tally,
-    simulating,
 )
-from discreet.cli.files import OUTPUT, write
-from discreet.cli.output import console, example, json_option, print_json, print_promise, table
-from discreet.cli.tally import shuffling, tallying, training
-from discreet.errors import SchemaError, about
+from discreet.cli.files import OUTPUT, write_file
+from discreet.cli.output import (
+    format_example,
+    json_option,
+    make_console,
+    make_table,
+    print_guarantee,
+    print_json,
+)
+from discreet.cli.tally import make_shuffle_command, make_tally_command, make_train_command
+from discreet.errors import SchemaError, error_context
 
 if TYPE_CHECKING:
     from discreet.local.inversion import CellPrecision
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "perturb", "plan", "report", "shuffle", "size", "tally", "train"]
 
-WAVED = {
+FIXED_BY_FIRST_WAVE = {
     "bins": 8,
     "numeric": "bins",
     "theta": None,
@@ -39,20 +46,20 @@ WAVED = {
 
 ORACLES = ["auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"]
 
-UNKNOWN = (
+MODEL_QUALITY_NOTE = (
     "The accuracy of a model cannot be known in advance: it depends on how strongly the features "
     "depend on the class. Try it on simulated people with 'discreet local perturb'."
 )
 
-report = answering(PLAN)
-perturb = simulating(PLAN)
-shuffle = shuffling(PLAN)
-tally = tallying(PLAN)
-train = training(PLAN)
+report = make_answer_command(PLAN)
+perturb = make_simulate_command(PLAN)
+shuffle = make_shuffle_command(PLAN)
+tally = make_tally_command(PLAN)
+train = make_train_command(PLAN)
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet local plan people.schema.json --epsilon 1 -o plan.json",
         "discreet local plan people.schema.json --epsilon 0.5 --kind paper --oracle the "
         "--theta 0.25 -o plan.json",
@@ -171,99 +178,117 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
     Prints what will be asked, by which oracle, to what share of people, and what each of them is
     promised.
     """
-    from discreet.local.planning import Choices, make_plan
+    from discreet.local.planning import PlanOptions, make_plan
     from discreet.schema import Schema
 
-    how = chosen["approach"]
-    chosen["approach"] = how if how == "hybrid" else int(how)
-    public = Schema.read(path)
-    after = chosen.pop("after")
-    chosen["shuffled"] = _delta(chosen.pop("shuffled"), chosen.pop("delta"))
-    chosen = _from_sample(public, chosen)
-    if after:
-        made = _next(public, after, chosen)
+    approach = chosen["approach"]
+    chosen["approach"] = approach if approach == "hybrid" else int(approach)
+    public_schema = Schema.read(path)
+    tally_paths = chosen.pop("after")
+    chosen["respondents_all_waves"] = chosen.pop("everyone")
+    chosen["shuffled"] = _resolve_delta(chosen.pop("shuffled"), chosen.pop("delta"))
+    chosen = _apply_public_sample(public_schema, chosen)
+    if tally_paths:
+        new_plan = _plan_next_wave(public_schema, tally_paths, chosen)
     else:
         epsilon, respondents = chosen.pop("epsilon"), chosen.pop("respondents")
-        made = make_plan(public, epsilon, respondents, Choices(**chosen))
+        new_plan = make_plan(public_schema, epsilon, respondents, PlanOptions(**chosen))
     if as_json and output is None:
         raise click.UsageError("--json prints a summary; name the file of the plan with --output.")
     if output is None:
-        click.echo(made.to_json(), nl=False)
+        click.echo(new_plan.to_json(), nl=False)
     else:
-        write(output, made.to_json())
+        write_file(output, new_plan.to_json())
     if as_json:
-        print_json({"output": output, **_body(made)})
+        print_json({"output": output, **_make_plan_body(new_plan)})
     else:
-        _print(made, output)
+        _print_plan(new_plan, output)
 
 
-def _delta(shuffled: bool, delta: float | None) -> float | None:
+def _resolve_delta(shuffled: bool, delta: float | None) -> float | None:
     if delta is not None and not shuffled:
         raise click.UsageError("--delta goes with --shuffled")
     return (1e-8 if delta is None else delta) if shuffled else None
 
 
-def _next(schema: Schema, after: tuple[str, ...], chosen: dict[str, Any]) -> Plan:
+def _plan_next_wave(
+    schema: Schema, tally_paths: tuple[str, ...], plan_options: dict[str, Any]
+) -> Plan:
     """Plan a later wave; options that all waves share are taken from the previous one."""
     from discreet.local.waves import next_plan
     from discreet.shuffling import Shuffle
 
-    for name, default in WAVED.items():
-        if chosen.get(name, default) != default:
+    for option_name, default_value in FIXED_BY_FIRST_WAVE.items():
+        if plan_options.get(option_name, default_value) != default_value:
             raise click.UsageError(
-                f"--{name} was decided by the plan of the first wave; leave it out with --after"
+                f"--{option_name} was decided by the plan of the first wave; leave it out with "
+                "--after"
             )
-    tallies = [read_tally(PLAN, one) for one in after]
-    with about(", ".join(after)):
+    tallies = [read_tally(PLAN, tally_path) for tally_path in tally_paths]
+    with error_context(", ".join(tally_paths)):
         if tallies[-1].collection.original != schema:
             raise SchemaError("the earlier waves follow another schema than the one given")
-        everyone, shuffled = chosen["everyone"] or chosen["respondents"], None
-        if chosen["shuffled"] is not None:
-            shuffled = Shuffle(chosen["epsilon"], chosen["shuffled"], chosen["respondents"])
+        respondents_all_waves = plan_options["respondents_all_waves"] or plan_options["respondents"]
+        shuffle_size = None
+        if plan_options["shuffled"] is not None:
+            shuffle_size = Shuffle(
+                plan_options["epsilon"], plan_options["shuffled"], plan_options["respondents"]
+            )
         return next_plan(
             tallies,
-            everyone,
-            kind=chosen["kind"],
-            oracle=chosen["oracle"],
-            epsilon=chosen["epsilon"],
-            shuffled=shuffled,
+            respondents_all_waves,
+            kind=plan_options["kind"],
+            oracle=plan_options["oracle"],
+            epsilon=plan_options["epsilon"],
+            shuffled=shuffle_size,
         )
 
 
-def _from_sample(schema: Schema, chosen: dict[str, Any]) -> dict[str, Any]:
+def _apply_public_sample(schema: Schema, plan_options: dict[str, Any]) -> dict[str, Any]:
     """Add cut points and a projection learnt from the public sample to the options of a plan."""
-    from discreet.encoding import class_codes, columns_of
-    from discreet.local.planning import quantile_cuts
+    from discreet.encoding import encode_classes, get_columns
+    from discreet.local.planning import compute_quantile_cuts
     from discreet.projection import DCA, PCA, fit_projection
-    from discreet.tables.engines import ordered_batches
+    from discreet.tables.engines import iter_ordered_batches
 
-    cut, pca, dca, path = (chosen.pop(name) for name in ("cut", "pca", "dca", "sample"))
-    if pca is not None and dca is not None:
+    cut_rule, pca_components, dca_components, sample_path = (
+        plan_options.pop(option_name) for option_name in ("cut", "pca", "dca", "sample")
+    )
+    if pca_components is not None and dca_components is not None:
         raise click.UsageError("give --pca or --dca, one of them")
-    if (path is None) != (pca is None and dca is None and cut == "width"):
+    if (sample_path is None) != (
+        pca_components is None and dca_components is None and cut_rule == "width"
+    ):
         raise click.UsageError(
             "--public-sample goes with --cut quantile, --pca or --dca, and they need it"
         )
-    if path is None:
-        return chosen
+    if sample_path is None:
+        return plan_options
     import pyarrow as pa
 
-    names = [*schema.names, *([schema.target] if dca is not None else [])]
-    with about(path):
-        columns = columns_of(pa.Table.from_batches(list(ordered_batches(path, names))), names)
+    column_names = [*schema.names, *([schema.target] if dca_components is not None else [])]
+    with error_context(sample_path):
+        columns = get_columns(
+            pa.Table.from_batches(list(iter_ordered_batches(sample_path, column_names))),
+            column_names,
+        )
         projection = None
-        if pca is not None or dca is not None:
-            kind = PCA(pca) if pca is not None else DCA(dca)
-            classes = None if dca is None else class_codes(schema, columns[schema.target])
-            projection = fit_projection(kind, schema, columns, classes)
-            columns, schema = projection.columns(columns), projection.after
-        if cut == "quantile":
-            chosen["bins"] = quantile_cuts(schema, columns, chosen["bins"])
-    return {**chosen, "projection": projection}
+        if pca_components is not None or dca_components is not None:
+            projection_kind = (
+                PCA(pca_components) if pca_components is not None else DCA(dca_components)
+            )
+            sample_classes = (
+                None if dca_components is None else encode_classes(schema, columns[schema.target])
+            )
+            projection = fit_projection(projection_kind, schema, columns, sample_classes)
+            columns, schema = projection.transform_columns(columns), projection.output_schema
+        if cut_rule == "quantile":
+            plan_options["bins"] = compute_quantile_cuts(schema, columns, plan_options["bins"])
+    return {**plan_options, "projection": projection}
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet local check plan.json",
         "discreet local check plan3.json --after tally1.json --after tally2.json",
     )
@@ -282,64 +307,79 @@ def check(path: str, after: tuple[str, ...], as_json: bool) -> None:
     """
     from discreet.local.waves import check_shares
 
-    made = read_collection(PLAN, path)
+    checked_plan = read_collection(PLAN, path)
     if after:
-        tallies = [read_tally(PLAN, one) for one in after]
-        with about(path):
-            check_shares(made, tallies)
+        tallies = [read_tally(PLAN, tally_path) for tally_path in after]
+        with error_context(path):
+            check_shares(checked_plan, tallies)
     if as_json:
-        print_json({**_body(made), "recomputed": bool(after)})
+        print_json({**_make_plan_body(checked_plan), "recomputed": bool(after)})
         return
-    _print(made, path)
-    printer = console()
+    _print_plan(checked_plan, path)
+    printer = make_console()
     if after:
         printer.print("The shares follow from the earlier tallies: they were computed again.")
-    elif made.wave is not None:
+    elif checked_plan.wave is not None:
         printer.print("Give the tallies of the earlier waves with --after to check its shares.")
 
 
-def _asked(question: Question, plan: Plan) -> str:
-    named = " + ".join([plan.schema.target, *question.features])
-    return {0: named, 1: f"means: {named}", 2: f"squares: {named}"}[question.power]
+def _format_question(question: Question, plan: Plan) -> str:
+    feature_text = " + ".join([plan.schema.target, *question.features])
+    return {0: feature_text, 1: f"means: {feature_text}", 2: f"squares: {feature_text}"}[
+        question.power
+    ]
 
 
-def _body(plan: Plan) -> dict[str, Any]:
-    parts = zip(plan.questions, plan.shares.tolist(), strict=True)
+def _make_plan_body(plan: Plan) -> dict[str, Any]:
+    question_shares = zip(plan.questions, plan.shares.tolist(), strict=True)
     return {
         "digest": plan.digest,
         "assignment": plan.assignment,
         "reports": plan.reports,
         "questions": [
             {
-                "asks": _asked(question, plan),
+                "asks": _format_question(question, plan),
                 "mechanism": question.mechanism.name,
                 "epsilon": question.mechanism.epsilon,
                 "cells": question.mechanism.size,
                 "share": share,
             }
-            for question, share in parts
+            for question, share in question_shares
         ],
         "shuffled": None if plan.shuffled is None else plan.shuffled.to_body(),
         "wave": None if plan.wave is None else vars(plan.wave),
-        "guarantee": promise_body(plan.guarantee),
+        "guarantee": make_guarantee_body(plan.guarantee),
     }
 
 
-def _print(plan: Plan, output: str | None) -> None:
+def _print_plan(plan: Plan, output: str | None) -> None:
     """Print a plan as text; on standard error if the plan itself goes to standard output."""
-    from discreet.privacy import rounded_up
+    from discreet.privacy import format_rounded_up
 
-    printer = console(stderr=output is None)
-    shown = table("", "question", "asks", "mechanism", ">epsilon", ">cells", ">share")
-    for number, (question, share) in enumerate(zip(plan.questions, plan.shares, strict=True)):
+    printer = make_console(stderr=output is None)
+    question_table = make_table("", "question", "asks", "mechanism", ">epsilon", ">cells", ">share")
+    for question_index, (question, share) in enumerate(
+        zip(plan.questions, plan.shares, strict=True)
+    ):
         mechanism = question.mechanism
-        epsilon = "none" if math.isinf(mechanism.epsilon) else rounded_up(mechanism.epsilon)
-        cells, part = f"{mechanism.size:,}", f"{share:.1%}"
-        shown.add_row(str(number), _asked(question, plan), mechanism.name, epsilon, cells, part)
-    printer.print(shown)
-    dealt = "people draw their question" if plan.assignment == "draw" else "you assign questions"
-    each = "one report" if plan.reports == 1 else f"{plan.reports} reports"
-    printer.print(f"{dealt}, {each} per person")
+        epsilon_text = (
+            "none" if math.isinf(mechanism.epsilon) else format_rounded_up(mechanism.epsilon)
+        )
+        cell_text, share_text = f"{mechanism.size:,}", f"{share:.1%}"
+        question_table.add_row(
+            str(question_index),
+            _format_question(question, plan),
+            mechanism.name,
+            epsilon_text,
+            cell_text,
+            share_text,
+        )
+    printer.print(question_table)
+    assignment_text = (
+        "people draw their question" if plan.assignment == "draw" else "you assign questions"
+    )
+    reports_text = "one report" if plan.reports == 1 else f"{plan.reports} reports"
+    printer.print(f"{assignment_text}, {reports_text} per person")
     if plan.wave is not None:
         printer.print(
             f"wave {plan.wave.number} of a collection of {plan.wave.respondents:,} people, after "
@@ -347,13 +387,13 @@ def _print(plan: Plan, output: str | None) -> None:
             soft_wrap=True,
         )
     printer.print("")
-    print_promise(plan.guarantee, printer)
+    print_guarantee(plan.guarantee, printer)
     if output is not None:
         printer.print(f"\n{output}: {plan.digest}", soft_wrap=True)
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet local size people.schema.json --epsilon 1 --precision 0.01",
         "discreet local size people.schema.json --epsilon 1 --respondents 20000",
     )
@@ -383,42 +423,51 @@ def size(
     Everything follows from the variances of the mechanisms; nothing is read but the public schema.
     It says how precise the estimated tables are, not how good a model made from them will be.
     """
-    from discreet.collection.size import respondents_for
-    from discreet.local.inversion import precision_of
-    from discreet.local.planning import Choices, make_plan
+    from discreet.collection.size import compute_required_respondents
+    from discreet.local.inversion import compute_precision
+    from discreet.local.planning import PlanOptions, make_plan
     from discreet.schema import Schema
 
     if (precision is None) == (respondents is None):
         raise click.UsageError("give --precision or --respondents, one of them")
-    public, choices = Schema.read(schema), Choices(bins=bins)
+    public_schema, plan_options = Schema.read(schema), PlanOptions(bins=bins)
     if respondents is None:
         assert precision is not None
-        plan = make_plan(public, epsilon, choices=choices)
-        worst = precision_of(plan, 1)[0].standard_error
-        respondents = respondents_for(worst, precision)
-    plan = make_plan(public, epsilon, respondents, choices)
-    found = precision_of(plan, respondents)
+        collection_plan = make_plan(public_schema, epsilon, options=plan_options)
+        worst_error = compute_precision(collection_plan, 1)[0].standard_error
+        respondents = compute_required_respondents(worst_error, precision)
+    collection_plan = make_plan(public_schema, epsilon, respondents, plan_options)
+    cell_precisions = compute_precision(collection_plan, respondents)
     if as_json:
-        parts = [vars(one) for one in found]
-        print_json({"respondents": respondents, "epsilon": epsilon, "precision": parts})
+        precision_bodies = [vars(cell_precision) for cell_precision in cell_precisions]
+        print_json({"respondents": respondents, "epsilon": epsilon, "precision": precision_bodies})
     else:
-        _print_precision(respondents, epsilon, found)
+        _print_precision(respondents, epsilon, cell_precisions)
 
 
-def _print_precision(respondents: int, epsilon: float, found: list[CellPrecision]) -> None:
-    from discreet.privacy import rounded_up
+def _print_precision(
+    respondents: int, epsilon: float, cell_precisions: list[CellPrecision]
+) -> None:
+    from discreet.privacy import format_rounded_up
 
-    out = console()
-    made = table(
-        f"{respondents:,} respondents, epsilon = {rounded_up(epsilon)} per person in total",
+    printer = make_console()
+    precision_table = make_table(
+        f"{respondents:,} respondents, epsilon = {format_rounded_up(epsilon)} per person in total",
         "feature",
         ">cells",
         ">asked",
         ">standard error",
     )
-    for one in found:
-        asked = f"{one.share * respondents:,.0f}"
-        made.add_row(one.feature, str(one.cells), asked, f"{100 * one.standard_error:.2f} %")
-    out.print(made)
-    out.print("Standard error of a cell of the class-by-value table, as a share of the population.")
-    out.print(UNKNOWN)
+    for cell_precision in cell_precisions:
+        asked_text = f"{cell_precision.share * respondents:,.0f}"
+        precision_table.add_row(
+            cell_precision.feature,
+            str(cell_precision.cells),
+            asked_text,
+            f"{100 * cell_precision.standard_error:.2f} %",
+        )
+    printer.print(precision_table)
+    printer.print(
+        "Standard error of a cell of the class-by-value table, as a share of the population."
+    )
+    printer.print(MODEL_QUALITY_NOTE)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import click
 
-from discreet.cli import Commands
-from discreet.cli.output import example
+from discreet.cli import CommandGroup
+from discreet.cli.output import format_example
 
 __all__ = ["survey"]
 
-STEPS = {
+COMMANDS = {
     "new": ("survey.design", "Write a commented example questionnaire."),
     "check": ("survey.design", "Explain what a questionnaire asks and promises."),
     "privacy": ("survey.privacy", "Measure how private its answers are."),
@@ -31,9 +31,9 @@ STEPS = {
 
 
 @click.command(
-    cls=Commands,
-    steps=STEPS,
-    epilog=example(
+    cls=CommandGroup,
+    commands_by_name=COMMANDS,
+    epilog=format_example(
         "discreet survey new -o questionnaire.yaml",
         "discreet survey privacy questionnaire.yaml",
         "discreet survey answer questionnaire.yaml me.json --store kept > sheet.json",

@@ -7,43 +7,43 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.collection import promise_body
-from discreet.cli.files import OUTPUT, write
+from discreet.cli.collection import make_guarantee_body
+from discreet.cli.files import OUTPUT, write_file
 from discreet.cli.output import (
-    console,
-    example,
+    format_example,
     json_option,
-    note,
+    make_console,
+    make_table,
+    print_guarantee,
     print_json,
-    print_promise,
-    table,
+    print_note,
 )
-from discreet.errors import FormatError, about
+from discreet.errors import FormatError, error_context
 
 if TYPE_CHECKING:
-    from discreet.announcement import Words
+    from discreet.announcement import AnnouncementTexts
     from discreet.survey.questionnaire import Questionnaire
 
-__all__ = ["check", "epsilon_text", "form", "new", "read_questionnaire", "size"]
+__all__ = ["check", "form", "format_epsilon", "new", "read_questionnaire", "size"]
 
 
 def read_questionnaire(path: str) -> Questionnaire:
     """Read a questionnaire file, JSON or YAML."""
     from discreet.survey.questionnaire import Questionnaire
 
-    with about(path):
+    with error_context(path):
         return Questionnaire.read(path)
 
 
-def epsilon_text(epsilon: float) -> str:
+def format_epsilon(epsilon: float) -> str:
     """Format an epsilon; "none" if it is infinite."""
-    from discreet.privacy import rounded_up
+    from discreet.privacy import format_rounded_up
 
-    return "none" if epsilon == float("inf") else rounded_up(epsilon, 4)
+    return "none" if epsilon == float("inf") else format_rounded_up(epsilon, 4)
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet survey new -o questionnaire.yaml",
         "discreet survey check questionnaire.yaml",
     )
@@ -60,24 +60,24 @@ def new(output: str | None, as_json: bool) -> None:
     """
     from discreet.survey.questionnaire import Questionnaire
 
-    text = resources.files("discreet.survey").joinpath("example.yaml").read_text("utf-8")
+    example_text = resources.files("discreet.survey").joinpath("example.yaml").read_text("utf-8")
     if output is None:
         if as_json:
             raise click.UsageError("--json prints a summary; name the file with --output.")
-        click.echo(text, nl=False)
+        click.echo(example_text, nl=False)
         return
-    made = Questionnaire.from_yaml(text)
-    kind = output.lower().rpartition(".")[2]
-    if kind not in ("yaml", "yml", "json"):
+    questionnaire = Questionnaire.from_yaml(example_text)
+    file_suffix = output.lower().rpartition(".")[2]
+    if file_suffix not in ("yaml", "yml", "json"):
         raise FormatError(f"{output}: a questionnaire is a .yaml or .json file; name it so")
-    write(output, made.to_json() if kind == "json" else text)
+    write_file(output, questionnaire.to_json() if file_suffix == "json" else example_text)
     if as_json:
-        print_json({"output": output, "digest": made.digest})
+        print_json({"output": output, "digest": questionnaire.digest})
     else:
-        note(f"{output}: edit it, then run: discreet survey check {output}")
+        print_note(f"{output}: edit it, then run: discreet survey check {output}")
 
 
-@click.command(epilog=example("discreet survey check questionnaire.yaml"))
+@click.command(epilog=format_example("discreet survey check questionnaire.yaml"))
 @click.argument("path", metavar="QUESTIONNAIRE")
 @click.option(
     "-o",
@@ -88,56 +88,75 @@ def new(output: str | None, as_json: bool) -> None:
 @json_option
 def check(path: str, output: str | None, as_json: bool) -> None:
     """Check a QUESTIONNAIRE and explain what it asks and promises."""
-    survey = read_questionnaire(path)
+    questionnaire = read_questionnaire(path)
     if output is not None:
-        write(output, survey.to_json())
+        write_file(output, questionnaire.to_json())
     if as_json:
-        print_json({"output": output, **_body(survey)})
+        print_json({"output": output, **_make_questionnaire_body(questionnaire)})
         return
-    printer = console()
-    shown = table("", "group", "questions", "model", ">theta", ">combinations", ">epsilon")
-    for number, (group, channel) in enumerate(zip(survey.groups, survey.channels, strict=True)):
-        theta, epsilon = float(channel.theta_exact), epsilon_text(survey.epsilons[number])
-        combined = f"{_combinations(channel):,}"
-        words = (str(number + 1), group.name, group.model, f"{theta:.4g}", combined, epsilon)
-        shown.add_row(*words)
-    printer.print(shown)
-    whose = {"device": "drawn by the device", "own": "the respondents' own"}[survey.personal]
-    printer.print(f"target {survey.schema.target}; personal answers are {whose}\n")
-    print_promise(survey.guarantee)
-    printer.print(f"\n{survey.sentence}", soft_wrap=True)
-    printer.print(f"{output or path}: {survey.digest}", soft_wrap=True)
+    printer = make_console()
+    group_table = make_table(
+        "", "group", "questions", "model", ">theta", ">combinations", ">epsilon"
+    )
+    for group_index, (group, channel) in enumerate(
+        zip(questionnaire.groups, questionnaire.channels, strict=True)
+    ):
+        theta = float(channel.theta_exact)
+        epsilon_cell = format_epsilon(questionnaire.epsilons[group_index])
+        combination_count = f"{_count_combinations(channel):,}"
+        row_cells = (
+            str(group_index + 1),
+            group.name,
+            group.model,
+            f"{theta:.4g}",
+            combination_count,
+            epsilon_cell,
+        )
+        group_table.add_row(*row_cells)
+    printer.print(group_table)
+    personal_source = {"device": "drawn by the device", "own": "the respondents' own"}[
+        questionnaire.personal
+    ]
+    printer.print(f"target {questionnaire.schema.target}; personal answers are {personal_source}\n")
+    print_guarantee(questionnaire.guarantee)
+    printer.print(f"\n{questionnaire.sentence}", soft_wrap=True)
+    printer.print(f"{output or path}: {questionnaire.digest}", soft_wrap=True)
 
 
-def _combinations(channel: Any) -> int:
+def _count_combinations(channel: Any) -> int:
     from math import prod
 
     return prod(channel.sizes)
 
 
-def _body(survey: Questionnaire) -> dict[str, Any]:
-    parts = zip(survey.groups, survey.channels, survey.epsilons, strict=True)
+def _make_questionnaire_body(questionnaire: Questionnaire) -> dict[str, Any]:
+    group_channels = zip(
+        questionnaire.groups, questionnaire.channels, questionnaire.epsilons, strict=True
+    )
     return {
-        "digest": survey.digest,
-        "target": survey.schema.target,
-        "questions": {name: list(survey.cells[name].labels) for name in survey.names},
-        "personal": survey.personal,
-        "device": survey.device,
+        "digest": questionnaire.digest,
+        "target": questionnaire.schema.target,
+        "questions": {
+            question_name: list(questionnaire.cells[question_name].labels)
+            for question_name in questionnaire.names
+        },
+        "personal": questionnaire.personal,
+        "device": questionnaire.device,
         "groups": [
             {
                 **group.to_body(),
                 "theta": float(channel.theta_exact),
                 "epsilon": epsilon,
             }
-            for group, channel, epsilon in parts
+            for group, channel, epsilon in group_channels
         ],
-        "guarantee": promise_body(survey.guarantee),
-        "sentence": survey.sentence,
+        "guarantee": make_guarantee_body(questionnaire.guarantee),
+        "sentence": questionnaire.sentence,
     }
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet survey form questionnaire.yaml -o form.html",
         "discreet survey form questionnaire.yaml --announcement words.yaml --language de \\",
         "    -o bogen.html",
@@ -159,38 +178,44 @@ def form(
     The questionnaire must say device: hand or either. What respondents ticked is entered with
     "discreet survey answer --by-hand".
     """
-    from discreet.survey.form import Wording, form_of, texts_in
+    from discreet.survey.form import FormTexts, load_texts, render_form
 
-    survey = read_questionnaire(path)
-    if survey.device == "software":
+    questionnaire = read_questionnaire(path)
+    if questionnaire.device == "software":
         raise FormatError(f"{path}: is drawn by software; write device: either to allow dice")
-    said = Wording(language, _words(survey, words, language), texts_in(language, texts))
-    with about(path):
-        page = form_of(survey, said)
-    write(output, page)
+    form_wording = FormTexts(
+        language, _read_words(questionnaire, words, language), load_texts(language, texts)
+    )
+    with error_context(path):
+        form_html = render_form(questionnaire, form_wording)
+    write_file(output, form_html)
     if as_json:
-        print_json({"output": output, "digest": survey.digest})
+        print_json({"output": output, "digest": questionnaire.digest})
     else:
-        note(f"{output}: print one for each person")
+        print_note(f"{output}: print one for each person")
 
 
-def _words(survey: Questionnaire, path: str | None, language: str) -> Words | None:
+def _read_words(
+    questionnaire: Questionnaire, path: str | None, language: str
+) -> AnnouncementTexts | None:
     """Read the texts of an announcement in one language."""
     if path is None:
         return None
     from discreet.announcement import Announcement
 
-    with about(path):
-        found = Announcement.read(path)
-        found.check(survey)
-        if language not in found.words:
-            some = ", ".join(found.words) or "none"
-            raise FormatError(f"has no words in {language!r}, there are: {some}; add them there")
-        return found.words[language]
+    with error_context(path):
+        announcement = Announcement.read(path)
+        announcement.check_collection(questionnaire)
+        if language not in announcement.words:
+            language_list = ", ".join(announcement.words) or "none"
+            raise FormatError(
+                f"has no words in {language!r}, there are: {language_list}; add them there"
+            )
+        return announcement.words[language]
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet survey size questionnaire.yaml --precision 0.02",
         "discreet survey size questionnaire.yaml --respondents 3000",
         "discreet survey size questionnaire.yaml --precision 0.01 'burnout = yes'",
@@ -215,28 +240,32 @@ def size(
     shares are, not how good a model will be: for that, try it with "discreet survey randomize" on
     invented people.
     """
-    from discreet.collection.size import respondents_for
-    from discreet.survey.inversion import precision_of
+    from discreet.collection.size import compute_required_respondents
+    from discreet.survey.inversion import compute_precision
 
     if (precision is None) == (respondents is None):
         raise click.UsageError("give --precision or --respondents, one of them")
-    survey = read_questionnaire(path)
-    with about(path):
+    questionnaire = read_questionnaire(path)
+    with error_context(path):
         if respondents is None:
             assert precision is not None
-            worst = precision_of(survey, 1, predicates)[0].standard_error
-            respondents = respondents_for(worst, precision)
-        found = precision_of(survey, respondents, predicates)
-    epsilon = survey.guarantee.epsilon
+            worst_error = compute_precision(questionnaire, 1, predicates)[0].standard_error
+            respondents = compute_required_respondents(worst_error, precision)
+        share_precisions = compute_precision(questionnaire, respondents, predicates)
+    epsilon = questionnaire.guarantee.epsilon
     if as_json:
-        shares = [vars(one) for one in found]
-        print_json({"respondents": respondents, "epsilon": epsilon, "precision": shares})
+        precision_bodies = [vars(share_precision) for share_precision in share_precisions]
+        print_json({"respondents": respondents, "epsilon": epsilon, "precision": precision_bodies})
         return
-    title = f"{respondents:,} respondents, epsilon {epsilon_text(epsilon)} per person in total"
-    shown = table(title, "share of", ">standard error", ">95 % interval")
-    for one in found:
-        error = one.standard_error
-        shown.add_row(one.what, f"{100 * error:.2f} %", f"± {196 * error:.1f} %")
-    printer = console()
-    printer.print(shown)
+    table_title = (
+        f"{respondents:,} respondents, epsilon {format_epsilon(epsilon)} per person in total"
+    )
+    precision_table = make_table(table_title, "share of", ">standard error", ">95 % interval")
+    for share_precision in share_precisions:
+        standard_error = share_precision.standard_error
+        precision_table.add_row(
+            share_precision.what, f"{100 * standard_error:.2f} %", f"± {196 * standard_error:.1f} %"
+        )
+    printer = make_console()
+    printer.print(precision_table)
     printer.print("At most, in percentage points, whatever the true answers are.")

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import click
 
-from discreet.cli.collection import QUESTIONNAIRE, answering, read_tally, simulating
-from discreet.cli.output import console, example, json_option, print_json
-from discreet.cli.tally import shuffling, tallying, training
-from discreet.errors import about
+from discreet.cli.collection import (
+    QUESTIONNAIRE,
+    make_answer_command,
+    make_simulate_command,
+    read_tally,
+)
+from discreet.cli.output import format_example, json_option, make_console, print_json
+from discreet.cli.tally import make_shuffle_command, make_tally_command, make_train_command
+from discreet.errors import error_context
 
 __all__ = ["answer", "estimate", "randomize", "shuffle", "tally", "test", "train"]
 
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
-answer = answering(QUESTIONNAIRE)
-randomize = simulating(QUESTIONNAIRE)
-shuffle = shuffling(QUESTIONNAIRE)
-tally = tallying(QUESTIONNAIRE)
-train = training(QUESTIONNAIRE)
+answer = make_answer_command(QUESTIONNAIRE)
+randomize = make_simulate_command(QUESTIONNAIRE)
+shuffle = make_shuffle_command(QUESTIONNAIRE)
+tally = make_tally_command(QUESTIONNAIRE)
+train = make_train_command(QUESTIONNAIRE)
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet survey estimate tally.json 'smokes = yes'",
         "discreet survey estimate tally.json 'sleep != well and not (overtime = no)'",
     )
@@ -44,30 +49,46 @@ def estimate(tally: str, predicate: str, level: float, as_json: bool) -> None:
     """
     from discreet.survey.inversion import estimate_share
 
-    counted = read_tally(QUESTIONNAIRE, tally)
-    found = estimate_share(counted, predicate)
-    low, high = found.interval(level)
+    sheet_tally = read_tally(QUESTIONNAIRE, tally)
+    share_estimate = estimate_share(sheet_tally, predicate)
+    lower_bound, upper_bound = share_estimate.interval(level)
     if as_json:
-        numbers = {
-            "share": found.share,
-            "unbiased_share": found.unbiased,
-            "unbiased_count": found.count,
-            "people": found.people,
+        estimate_body = {
+            "share": share_estimate.share,
+            "unbiased_share": share_estimate.unbiased,
+            "unbiased_count": share_estimate.count,
+            "people": share_estimate.people,
         }
-        spread = {"noise_variance": found.noise, "variance": found.variance}
-        print_json({**numbers, **spread, "interval": [low, high], "level": level})
+        variance_body = {
+            "noise_variance": share_estimate.noise_variance,
+            "variance": share_estimate.variance,
+        }
+        print_json(
+            {
+                **estimate_body,
+                **variance_body,
+                "interval": [lower_bound, upper_bound],
+                "level": level,
+            }
+        )
         return
-    printer = console()
-    printer.print(f"share      {found.share:.4f}   ({level:.0%} interval {low:.4f} to {high:.4f})")
-    count = found.share * found.people
-    printer.print(f"people     {count:,.1f} of {found.people:,}")
-    deviation = found.noise**0.5
-    printer.print(f"           ± {deviation:,.1f} by the randomization alone (one deviation)")
-    printer.print(f"unbiased   {found.unbiased:.4f}   ({found.count:,.1f} people; may lie outside)")
+    printer = make_console()
+    printer.print(
+        f"share      {share_estimate.share:.4f}   ({level:.0%} interval {lower_bound:.4f} to "
+        f"{upper_bound:.4f})"
+    )
+    people_estimate = share_estimate.share * share_estimate.people
+    printer.print(f"people     {people_estimate:,.1f} of {share_estimate.people:,}")
+    noise_std = share_estimate.noise_variance**0.5
+    printer.print(f"           ± {noise_std:,.1f} by the randomization alone (one deviation)")
+    printer.print(
+        f"unbiased   {share_estimate.unbiased:.4f}   ({share_estimate.count:,.1f} people; may lie "
+        "outside)"
+    )
 
 
 @click.command(
-    epilog=example(
+    epilog=format_example(
         "discreet survey test model.json others-tally.json",
     )
 )
@@ -96,18 +117,23 @@ def test(
     the model is right on made-up answers follows from their public law.
     """
     from discreet.model import NaiveBayesModel
-    from discreet.survey.testing import accuracy_on_sheets
+    from discreet.survey.testing import estimate_sheet_accuracy
 
-    counted = read_tally(QUESTIONNAIRE, tally)
+    sheet_tally = read_tally(QUESTIONNAIRE, tally)
     classifier = NaiveBayesModel.read(model)
-    with about(tally):
-        found = accuracy_on_sheets(classifier, counted, level, personal_hits=personal_hits)
-    low, high = found.interval
+    with error_context(tally):
+        accuracy_estimate = estimate_sheet_accuracy(
+            classifier, sheet_tally, level, personal_hits=personal_hits
+        )
+    lower_bound, upper_bound = accuracy_estimate.interval
     if as_json:
-        print_json({**vars(found), "interval": [low, high]})
+        print_json({**vars(accuracy_estimate), "interval": [lower_bound, upper_bound]})
         return
-    printer = console()
-    interval = f"({level:.0%} interval {low:.3f} to {high:.3f})"
-    printer.print(f"accuracy   {found.accuracy:.3f}   {interval}")
-    printer.print(f"unbiased   {found.unbiased:.3f}   (may lie outside 0 to 1)")
-    printer.print(f"sheets     {found.people:,}; right on {found.observed:.3f} of them as sent")
+    printer = make_console()
+    interval_text = f"({level:.0%} interval {lower_bound:.3f} to {upper_bound:.3f})"
+    printer.print(f"accuracy   {accuracy_estimate.accuracy:.3f}   {interval_text}")
+    printer.print(f"unbiased   {accuracy_estimate.unbiased:.3f}   (may lie outside 0 to 1)")
+    printer.print(
+        f"sheets     {accuracy_estimate.people:,}; right on {accuracy_estimate.observed:.3f} of "
+        "them as sent"
+    )

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from discreet.documents import Body, dump, load
+from discreet.documents import Body, dump_document, load_document
 from discreet.errors import FormatError
 from discreet.federated.crypto.key_proof import parse_proof, prove_modulus, verify_modulus
 from discreet.federated.refusals import ProtocolError
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Card", "CardBody", "Identity"]
 
-VERSION = 2
+IDENTITY_VERSION = 2
 CARD_VERSION = 4
-KEY = 32
+PUBLIC_KEY_BYTES = 32
 """Bytes of a public key."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def check_name(name: str) -> str:
     """Return a valid party name; refuse any other with the rule for names."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME_PATTERN.fullmatch(name):
         raise FormatError(
             f"{name!r} is not a valid name; use up to 64 letters, digits, dots, dashes and "
             "underscores, such as hospital-b"
@@ -64,13 +64,14 @@ class CardBody(Body):
     proof: str | None
     statement: str | None
 
-    def card(self) -> Card:
+    def to_card(self) -> Card:
         """Convert the parsed JSON to a card."""
         try:
-            key, statement = bytes.fromhex(self.signing), bytes.fromhex(self.statement or "")
+            signing_key = bytes.fromhex(self.signing)
+            statement = bytes.fromhex(self.statement or "")
         except ValueError:
             raise FormatError(f"the key of {self.name!r} is not hexadecimal") from None
-        return Card(self.name, key, self.paillier, parse_proof(self.proof or ""), statement)
+        return Card(self.name, signing_key, self.paillier, parse_proof(self.proof or ""), statement)
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,13 @@ class Card:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        if len(self.signing) != KEY:
-            raise FormatError(f"{self.name}: a public key has {KEY} bytes")
-        stated = "" if self.paillier is None else self.paillier
-        signed = _stating(stated, self.proof)
-        if (stated or self.proof or self.statement) and not self.verify(self.statement, signed):
+        if len(self.signing) != PUBLIC_KEY_BYTES:
+            raise FormatError(f"{self.name}: a public key has {PUBLIC_KEY_BYTES} bytes")
+        key_fingerprint = "" if self.paillier is None else self.paillier
+        key_statement = _encode_key_statement(key_fingerprint, self.proof)
+        if (key_fingerprint or self.proof or self.statement) and not self.verify_signature(
+            self.statement, key_statement
+        ):
             raise FormatError(
                 f"the Paillier key on the card of {self.name} is not signed by {self.name}; ask "
                 "for the card again"
@@ -114,16 +117,16 @@ class Card:
         """SHA-256 of the key, for people to compare."""
         return hashlib.sha256(self.signing).hexdigest()
 
-    def verify(self, signature: bytes, signed: bytes) -> bool:
+    def verify_signature(self, signature: bytes, message: bytes) -> bool:
         """Whether the signature over the message is this party's."""
         try:
-            Ed25519PublicKey.from_public_bytes(self.signing).verify(signature, signed)
+            Ed25519PublicKey.from_public_bytes(self.signing).verify(signature, message)
         except (InvalidSignature, ValueError):
             return False
         return True
 
     @property
-    def proving(self) -> bytes:
+    def proof_subject(self) -> bytes:
         """Name and signing key, which the proof of the Paillier key is bound to."""
         return f"{self.name} ".encode() + self.signing
 
@@ -135,7 +138,7 @@ class Card:
         n : int
             The modulus whose fingerprint the card states.
         """
-        verify_modulus(n, self.proving, self.proof, self.name)
+        verify_modulus(n, self.proof_subject, self.proof, self.name)
 
     def to_body(self) -> dict[str, str | None]:
         """Plain values for a JSON document."""
@@ -149,25 +152,25 @@ class Card:
 
     def to_json(self) -> str:
         """Write the card as a file to hand out."""
-        return dump("party", CARD_VERSION, self.to_body())
+        return dump_document("party", CARD_VERSION, self.to_body())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Card:
         """Read what :meth:`to_json` wrote."""
-        return load(text, "party", CARD_VERSION, CardBody).card()
+        return load_document(text, "party", CARD_VERSION, CardBody).to_card()
 
 
-def _stating(paillier: str, proof: bytes) -> bytes:
+def _encode_key_statement(key_fingerprint: str, proof: bytes) -> bytes:
     """Encode the statement that a party signs about its Paillier key."""
-    return b"discreet/paillier/2\0" + paillier.encode() + b"\0" + proof
+    return b"discreet/paillier/2\0" + key_fingerprint.encode() + b"\0" + proof
 
 
 @dataclass
 class _Session:
     """The private key of one round, and the public keys that all parties signed for it."""
 
-    own: X25519PrivateKey
-    others: dict[str, bytes] = field(default_factory=dict)
+    private_key: X25519PrivateKey
+    public_keys: dict[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,94 +200,101 @@ class Identity:
         """The public card, without a Paillier key."""
         return Card(self.name, self.signing.public_key().public_bytes_raw())
 
-    def card_with(self, key: PrivateKey) -> Card:
+    def make_card_with_key(self, private_key: PrivateKey) -> Card:
         """Make a card with this party's Paillier key and the proof that the key is well-formed."""
-        stated, proof = key.public.fingerprint, prove_modulus(key, self.card.proving)
-        statement = self.sign(_stating(stated, proof))
-        return replace(self.card, paillier=stated, proof=proof, statement=statement)
+        key_fingerprint = private_key.public.fingerprint
+        proof = prove_modulus(private_key, self.card.proof_subject)
+        statement = self.sign(_encode_key_statement(key_fingerprint, proof))
+        return replace(self.card, paillier=key_fingerprint, proof=proof, statement=statement)
 
     def sign(self, message: bytes) -> bytes:
         """Sign a message with Ed25519; returns 64 bytes."""
         return self.signing.sign(message)
 
-    def derive_storage_key(self, agreement: bytes, name: str) -> bytes:
+    def derive_storage_key(self, agreement_hash: bytes, file_name: str) -> bytes:
         """Derive the key under which a secret of one round is kept in a file.
 
         Parameters
         ----------
-        agreement : bytes
+        agreement_hash : bytes
             The hash of what is agreed.
-        name : str
+        file_name : str
             Of the file, so that no secret can be taken for another.
         """
-        info = b"discreet/folder/1\0" + name.encode()
-        derive = HKDF(algorithm=SHA256(), length=32, salt=agreement, info=info)
-        return derive.derive(self.signing.private_bytes_raw())
+        derivation_info = b"discreet/folder/1\0" + file_name.encode()
+        key_derivation = HKDF(
+            algorithm=SHA256(), length=32, salt=agreement_hash, info=derivation_info
+        )
+        return key_derivation.derive(self.signing.private_bytes_raw())
 
     # the key of one round
 
-    def join(self, agreement: bytes) -> bytes:
+    def get_session_public_key(self, agreement_hash: bytes) -> bytes:
         """Return this party's public key of a round; it is generated at the first call.
 
         Parameters
         ----------
-        agreement : bytes
+        agreement_hash : bytes
             The hash of what is agreed.
         """
-        if agreement not in self._sessions:
-            self._sessions[agreement] = _Session(X25519PrivateKey.generate())
-        return self._sessions[agreement].own.public_key().public_bytes_raw()
+        if agreement_hash not in self._sessions:
+            self._sessions[agreement_hash] = _Session(X25519PrivateKey.generate())
+        return self._sessions[agreement_hash].private_key.public_key().public_bytes_raw()
 
-    def session(self, agreement: bytes) -> bytes:
+    def get_session_private_key(self, agreement_hash: bytes) -> bytes:
         """Return the private key of a round, to be stored for a restart and deleted at the end."""
-        self.join(agreement)
-        return self._sessions[agreement].own.private_bytes_raw()
+        self.get_session_public_key(agreement_hash)
+        return self._sessions[agreement_hash].private_key.private_bytes_raw()
 
-    def resume(self, agreement: bytes, secret: bytes) -> None:
-        """Go on with the key that :meth:`session` gave before a restart."""
+    def resume_session(self, agreement_hash: bytes, session_key: bytes) -> None:
+        """Go on with the key that :meth:`get_session_private_key` gave before a restart."""
         try:
-            self._sessions[agreement] = _Session(X25519PrivateKey.from_private_bytes(secret))
+            self._sessions[agreement_hash] = _Session(
+                X25519PrivateKey.from_private_bytes(session_key)
+            )
         except ValueError:
             raise FormatError("the kept key of this round is damaged") from None
 
-    def forget(self, agreement: bytes) -> None:
+    def delete_session(self, agreement_hash: bytes) -> None:
         """Drop the key of a round; Python does not overwrite the memory that it was in."""
-        self._sessions.pop(agreement, None)
+        self._sessions.pop(agreement_hash, None)
 
-    def meet(self, agreement: bytes, publics: Mapping[str, bytes]) -> None:
+    def store_session_public_keys(
+        self, agreement_hash: bytes, public_keys: Mapping[str, bytes]
+    ) -> None:
         """Store the public keys that all parties have signed for a round."""
-        if self.join(agreement) != publics.get(self.name):
+        if self.get_session_public_key(agreement_hash) != public_keys.get(self.name):
             raise ProtocolError(
                 "not-agreed",
                 f"{self.name} signed with another key for this round, which is lost; start a new "
                 "round, or use the state folder that it was begun with",
             )
-        self._sessions[agreement].others = dict(publics)
+        self._sessions[agreement_hash].public_keys = dict(public_keys)
 
-    def secret_with(self, other: Card, agreement: bytes) -> bytes:
+    def compute_shared_secret(self, peer: Card, agreement_hash: bytes) -> bytes:
         """Compute the X25519 secret of two parties; possible only while the round runs."""
-        session = self._sessions.get(agreement)
-        if session is None or other.name not in session.others:
-            raise ProtocolError("not-agreed", f"there is no key with {other.name} for this round")
+        session = self._sessions.get(agreement_hash)
+        if session is None or peer.name not in session.public_keys:
+            raise ProtocolError("not-agreed", f"there is no key with {peer.name} for this round")
         try:
-            public = X25519PublicKey.from_public_bytes(session.others[other.name])
-            return session.own.exchange(public)
+            peer_key = X25519PublicKey.from_public_bytes(session.public_keys[peer.name])
+            return session.private_key.exchange(peer_key)
         except ValueError:
             raise ProtocolError(
-                "malformed", f"the key of {other.name} for this round is not a valid X25519 key"
+                "malformed", f"the key of {peer.name} for this round is not a valid X25519 key"
             ) from None
 
     def to_json(self) -> str:
         """Write the secret key; guard such a file."""
         body = {"name": self.name, "signing": self.signing.private_bytes_raw().hex()}
-        return dump("identity", VERSION, body)
+        return dump_document("identity", IDENTITY_VERSION, body)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Identity:
         """Read what :meth:`to_json` wrote."""
-        body = load(text, "identity", VERSION, _IdentityBody)
+        body = load_document(text, "identity", IDENTITY_VERSION, _IdentityBody)
         try:
-            secret = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(body.signing))
+            signing_key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(body.signing))
         except ValueError as error:
             raise FormatError(f"this identity is damaged: {error}") from None
-        return cls(check_name(body.name), secret)
+        return cls(check_name(body.name), signing_key)

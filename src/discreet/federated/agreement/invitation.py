@@ -12,28 +12,28 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from discreet.documents import Body, load
+from discreet.documents import Body, load_document
 from discreet.errors import PrivacyError, SchemaError
 from discreet.federated.agreement.identity import Card, CardBody
 from discreet.federated.agreement.signed import (
-    VERSION,
+    AGREEMENT_VERSION,
     Agreement,
     Role,
-    check_cards,
     check_deadline,
+    check_distinct_cards,
 )
-from discreet.federated.crypto.curve25519 import SIZE
-from discreet.federated.messages import Expected, Lengths
+from discreet.federated.crypto.curve25519 import POINT_BYTES
+from discreet.federated.messages import BodyLengths, ExpectedMessages
 
-__all__ = ["LARGEST", "MOST", "NOBODY", "NUMBER", "Invitation"]
+__all__ = ["MAX_LIST_IDS", "MAX_OWNERS", "NO_POSITION", "POSITION_BYTES", "Invitation"]
 
-LARGEST = 1 << 20
+MAX_LIST_IDS = 1 << 20
 """Ids in the longest list."""
-MOST = 32
+MAX_OWNERS = 32
 """Owners at most."""
-NUMBER = 4
+POSITION_BYTES = 4
 """Bytes of a position."""
-NOBODY = (1 << 8 * NUMBER) - 1
+NO_POSITION = (1 << 8 * POSITION_BYTES) - 1
 """Fills an answer up to the length of the list."""
 
 
@@ -73,11 +73,13 @@ class Invitation(Agreement):
     signatures: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.owners) <= MOST:
-            raise PrivacyError(f"rows are aligned among 2 to {MOST} owners, not {len(self.owners)}")
-        check_cards([*self.owners, self.collector])
-        if self.pad_to is not None and not 1 <= self.pad_to <= LARGEST:
-            raise SchemaError(f"pad_to={self.pad_to}; lists have 1 to {LARGEST} ids")
+        if not 2 <= len(self.owners) <= MAX_OWNERS:
+            raise PrivacyError(
+                f"rows are aligned among 2 to {MAX_OWNERS} owners, not {len(self.owners)}"
+            )
+        check_distinct_cards([*self.owners, self.collector])
+        if self.pad_to is not None and not 1 <= self.pad_to <= MAX_LIST_IDS:
+            raise SchemaError(f"pad_to={self.pad_to}; lists have 1 to {MAX_LIST_IDS} ids")
         check_deadline(self.deadline)
 
     @cached_property
@@ -91,33 +93,44 @@ class Invitation(Agreement):
         return {**{card.name: "owner" for card in self.owners}, self.collector.name: "collector"}
 
     @property
-    def most(self) -> int:
+    def max_list_ids(self) -> int:
         """Largest number of ids in a list."""
-        return self.pad_to or LARGEST
+        return self.pad_to or MAX_LIST_IDS
 
-    def place(self, name: str) -> int:
+    def find_ring_position(self, name: str) -> int:
         """Return the position of an owner in the ring."""
         return [card.name for card in self.owners].index(name)
 
-    def route(self, origin: int) -> list[tuple[Card, Card]]:
+    def route(self, origin_index: int) -> list[tuple[Card, Card]]:
         """Return (sender, recipient) pairs of a list: round the ring, then the collector."""
-        ring = [*self.owners[origin:], *self.owners[:origin], self.collector]
+        ring = [*self.owners[origin_index:], *self.owners[:origin_index], self.collector]
         return list(pairwise(ring))
 
     @cached_property
-    def routes(self) -> dict[str, Expected]:
+    def routes(self) -> dict[str, ExpectedMessages]:
         """For each recipient: expected senders, message kinds and lengths."""
-        found: dict[str, dict[tuple[str, str], Lengths]] = {name: {} for name in self.parties}
-        least, most = self.pad_to or 1, self.most
-        lists = Lengths(range(SIZE * least, SIZE * most + 1, SIZE), sealed=True)
-        answers = Lengths(range(NUMBER * (1 + least), NUMBER * (1 + most) + 1, NUMBER), sealed=True)
-        for origin, owner in enumerate(self.owners):
-            for sender, recipient in self.route(origin):
-                found[recipient.name][sender.name, f"list-{origin}"] = lists
-            found[owner.name][self.collector.name, "common"] = answers
-        return dict(found)
+        expected_messages: dict[str, dict[tuple[str, str], BodyLengths]] = {
+            name: {} for name in self.parties
+        }
+        min_ids, max_ids = self.pad_to or 1, self.max_list_ids
+        list_lengths = BodyLengths(
+            range(POINT_BYTES * min_ids, POINT_BYTES * max_ids + 1, POINT_BYTES), is_sealed=True
+        )
+        answer_lengths = BodyLengths(
+            range(
+                POSITION_BYTES * (1 + min_ids), POSITION_BYTES * (1 + max_ids) + 1, POSITION_BYTES
+            ),
+            is_sealed=True,
+        )
+        for origin_index, owner in enumerate(self.owners):
+            for sender, recipient in self.route(origin_index):
+                expected_messages[recipient.name][sender.name, f"list-{origin_index}"] = (
+                    list_lengths
+                )
+            expected_messages[owner.name][self.collector.name, "common"] = answer_lengths
+        return dict(expected_messages)
 
-    def content(self) -> dict[str, Any]:
+    def to_content(self) -> dict[str, Any]:
         """Everything that was agreed, as plain values; the signatures are not a part of it."""
         return {
             "round": self.round,
@@ -132,7 +145,7 @@ class Invitation(Agreement):
     @classmethod
     def from_json(cls, text: str | bytes) -> Invitation:
         """Read what :meth:`to_json` wrote."""
-        return load(text, "invitation", VERSION, _InvitationBody).invitation()
+        return load_document(text, "invitation", AGREEMENT_VERSION, _InvitationBody).to_invitation()
 
 
 class _InvitationBody(Body):
@@ -145,11 +158,11 @@ class _InvitationBody(Body):
     collector: CardBody
     signatures: dict[str, str]
 
-    def invitation(self) -> Invitation:
+    def to_invitation(self) -> Invitation:
         """Convert the parsed JSON to an invitation."""
-        plain = ("ids", "pad_to", "round", "nonce", "deadline", "signatures")
+        plain_fields = ("ids", "pad_to", "round", "nonce", "deadline", "signatures")
         return Invitation(
-            tuple(one.card() for one in self.owners),
-            self.collector.card(),
-            **{name: getattr(self, name) for name in plain},
+            tuple(card_body.to_card() for card_body in self.owners),
+            self.collector.to_card(),
+            **{name: getattr(self, name) for name in plain_fields},
         )

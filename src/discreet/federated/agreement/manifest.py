@@ -16,18 +16,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from discreet.arrays import Integers
-from discreet.documents import load
+from discreet.documents import load_document
 from discreet.errors import PrivacyError, SchemaError
 from discreet.federated.agreement.identity import Card
 from discreet.federated.agreement.signed import (
-    VERSION,
+    AGREEMENT_VERSION,
     Agreement,
     Role,
-    check_cards,
     check_deadline,
+    check_distinct_cards,
 )
-from discreet.federated.counters import LEAST, Block, Layout, Wanted
-from discreet.federated.crypto.noise import PolyaShares, draw_each
+from discreet.federated.counters import MIN_NOISE_VARIANCE, Block, FeatureRequest, Layout
+from discreet.federated.crypto.noise import PolyaShares, draw_shares
 from discreet.federated.refusals import ProtocolError
 from discreet.privacy import Guarantee
 from discreet.randomness import Random
@@ -50,8 +50,8 @@ class Manifest(Agreement):
     Parameters
     ----------
     schema : Schema
-    wanted : sequence of Wanted
-        Which statistics; see :func:`~discreet.federated.counters.wanted_of`.
+    requests : sequence of FeatureRequest
+        Which statistics; see :func:`~discreet.federated.counters.make_feature_requests`.
     epsilon : float
         Per person and total, over all statistics. ``math.inf`` means no noise and no promise.
     providers : sequence of Card
@@ -86,7 +86,7 @@ class Manifest(Agreement):
     KIND: ClassVar[str] = "manifest"
 
     schema: Schema
-    wanted: tuple[Wanted, ...]
+    requests: tuple[FeatureRequest, ...]
     epsilon: float
     providers: tuple[Card, ...]
     collector: Card
@@ -107,13 +107,16 @@ class Manifest(Agreement):
     signatures: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, kinds in (
+        for field_name, allowed_values in (
             ("partition", Partition),
             ("mode", Mode),
             ("aggregation", Aggregation),
         ):
-            if getattr(self, name) not in get_args(kinds):
-                raise SchemaError(f"{name}={getattr(self, name)!r}; write one of {get_args(kinds)}")
+            if getattr(self, field_name) not in get_args(allowed_values):
+                raise SchemaError(
+                    f"{field_name}={getattr(self, field_name)!r}; write one of "
+                    f"{get_args(allowed_values)}"
+                )
         self._check_roster()
         self._check_budget()
         if self.partition == "vertical":
@@ -122,12 +125,12 @@ class Manifest(Agreement):
             raise SchemaError("a label provider, columns and rows belong to vertical rounds")
         if (self.aggregation == "paillier") != (self.paillier is not None):
             raise SchemaError("a Paillier key is needed for aggregation='paillier', and only there")
-        self._check_paillier()
+        self._check_paillier_key()
         check_deadline(self.deadline)
-        if len(self.noises) != len(self.layout.blocks):
+        if len(self.block_noises) != len(self.layout.blocks):
             raise SchemaError("two statistics are the same")
 
-    def _check_paillier(self) -> None:
+    def _check_paillier_key(self) -> None:
         """Refuse a key that its holder's card does not state, or whose proof does not hold."""
         holder, key = self.key_holder, self.paillier
         if holder is None or key is None:
@@ -135,13 +138,13 @@ class Manifest(Agreement):
         if holder.paillier == key.fingerprint:
             holder.verify_modulus(key.n)
             return
-        stated = "no Paillier key"
+        stated_key = "no Paillier key"
         if holder.paillier is not None:
-            stated = f"the Paillier key {holder.paillier}"
+            stated_key = f"the Paillier key {holder.paillier}"
         raise SchemaError(
             f"the manifest has the Paillier key {key.fingerprint}, but the card of {holder.name}, "
-            f"who opens with it, states {stated}; {holder.name} makes a key and a new card with "
-            f"`discreet federated identity {holder.name} --paillier`"
+            f"who opens with it, states {stated_key}; {holder.name} makes a key and a new card "
+            f"with `discreet federated identity {holder.name} --paillier`"
         )
 
     def _check_budget(self) -> None:
@@ -154,52 +157,56 @@ class Manifest(Agreement):
                 "the class counts have a weight of 0 or more, and 0 in a vertical round, where "
                 "they are derived from the features' tables"
             )
-        least = 0 if math.isinf(self.epsilon) else 1
-        if not least <= self.tolerated < self.sharers:
+        min_tolerated = 0 if math.isinf(self.epsilon) else 1
+        if not min_tolerated <= self.tolerated < self.noise_party_count:
             raise PrivacyError(
-                f"tolerated={self.tolerated}: of {self.sharers} parties who add noise, {least} to "
-                f"{self.sharers - 1} may be missing or colluding"
+                f"tolerated={self.tolerated}: of {self.noise_party_count} parties who add noise, "
+                f"{min_tolerated} to {self.noise_party_count - 1} may be missing or colluding"
                 + "; with 0 a noise-adding party that sees the result could subtract its own share"
                 * (self.tolerated == 0)
             )
 
     def _check_roster(self) -> None:
-        least = 1 if self.partition == "vertical" else 2
-        if len(self.providers) < least:
-            raise PrivacyError(f"a round needs at least {least} providers to hide one among others")
-        check_cards(self._cards)
+        min_providers = 1 if self.partition == "vertical" else 2
+        if len(self.providers) < min_providers:
+            raise PrivacyError(
+                f"a round needs at least {min_providers} providers to hide one among others"
+            )
+        check_distinct_cards(self._party_cards)
 
     def _check_columns(self) -> None:
         if self.label is None or self.rows is None or self.rows < 1:
             raise SchemaError("a vertical round needs a label provider and a number of rows")
-        held = [name for card in self.providers for name in self.columns.get(card.name, ())]
-        if sorted(held) != sorted(one.feature for one in self.wanted) or set(self.columns) != {
-            card.name for card in self.providers
-        }:
+        provided_features = [
+            name for card in self.providers for name in self.columns.get(card.name, ())
+        ]
+        if sorted(provided_features) != sorted(request.feature for request in self.requests) or set(
+            self.columns
+        ) != {card.name for card in self.providers}:
             raise SchemaError("in a vertical round every wanted feature has exactly one provider")
 
     @cached_property
     def layout(self) -> Layout:
         """Which numbers are added up, in which order."""
-        return Layout(self.schema, self.wanted, bool(self.margin))
+        return Layout(self.schema, self.requests, bool(self.margin))
 
     @cached_property
     def parties(self) -> dict[str, Card]:
         """Everyone, by name."""
-        return {card.name: card for card in self._cards}
+        return {card.name: card for card in self._party_cards}
 
     @property
-    def _cards(self) -> list[Card]:
+    def _party_cards(self) -> list[Card]:
         label = () if self.label is None else (self.label,)
         return [*self.providers, *label, self.collector, self.receiver]
 
     @cached_property
     def roles(self) -> dict[str, Role]:
         """Everyone's part, by name."""
-        found: dict[str, Role] = {card.name: "provider" for card in self.providers}
+        party_roles: dict[str, Role] = {card.name: "provider" for card in self.providers}
         if self.label is not None:
-            found[self.label.name] = "label provider"
-        return {**found, self.collector.name: "collector", self.receiver.name: "receiver"}
+            party_roles[self.label.name] = "label provider"
+        return {**party_roles, self.collector.name: "collector", self.receiver.name: "receiver"}
 
     @property
     def opener(self) -> Card:
@@ -213,86 +220,90 @@ class Manifest(Agreement):
             return None
         return self.opener if self.label is None else self.label
 
-    def require_key(self, own: Card, key: PrivateKey | None) -> None:
+    def require_key(self, own_card: Card, private_key: PrivateKey | None) -> None:
         """Refuse, before anything is signed, that the holder of the Paillier key is without it.
 
         Parameters
         ----------
-        own : Card
-        key : PrivateKey, optional
+        own_card : Card
+        private_key : PrivateKey, optional
             What is given.
         """
-        if self.key_holder != own or self.paillier is None:
+        if self.key_holder != own_card or self.paillier is None:
             return
-        wanted = f"the one of this manifest (fingerprint {self.paillier.fingerprint})"
-        if key is None:
+        key_description = f"the one of this manifest (fingerprint {self.paillier.fingerprint})"
+        if private_key is None:
             raise ProtocolError(
                 "wrong-manifest",
-                f"{own.name} needs a Paillier key, {wanted}; name the file with --key "
-                f"{own.name}.paillier.json",
+                f"{own_card.name} needs a Paillier key, {key_description}; name the file with "
+                f"--key {own_card.name}.paillier.json",
             )
-        if key.public.n != self.paillier.n:
+        if private_key.public.n != self.paillier.n:
             raise ProtocolError(
                 "wrong-manifest",
-                f"the Paillier key given (fingerprint {key.public.fingerprint}) is not {wanted}; "
-                "give that key, or ask for a manifest with this one",
+                f"the Paillier key given (fingerprint {private_key.public.fingerprint}) is not "
+                f"{key_description}; give that key, or ask for a manifest with this one",
             )
 
     @property
-    def sharers(self) -> int:
+    def noise_party_count(self) -> int:
         """Number of noise-adding parties; vertical: a provider, label provider and collector."""
         return len(self.providers) if self.partition == "horizontal" else 3
 
-    def cost(self, block: Block) -> Fraction | float:
+    def compute_block_epsilon(self, block: Block) -> Fraction | float:
         """Return the epsilon of one block; the epsilons of all blocks add up exactly."""
         if math.isinf(self.epsilon):
             return math.inf
-        whole = self.margin + sum(one.weight for one in self.wanted)
+        total_weight = self.margin + sum(request.weight for request in self.requests)
         if block.part == "classes":
-            return Fraction(self.epsilon) * self.margin / whole
-        one = next(one for one in self.wanted if one.feature == block.feature)
-        parts = len(self.layout.blocks_of(one))
-        return Fraction(self.epsilon) * one.weight / whole / parts
+            return Fraction(self.epsilon) * self.margin / total_weight
+        request = next(request for request in self.requests if request.feature == block.feature)
+        block_count = len(self.layout.list_blocks(request))
+        return Fraction(self.epsilon) * request.weight / total_weight / block_count
 
-    def noise(self, block: Block) -> PolyaShares:
+    def make_block_noise(self, block: Block) -> PolyaShares:
         """Make the noise law of a block; in vertical rounds a replaced record counts twice."""
-        cost = self.cost(block)
-        changed = block.sensitivity * (2 if self.partition == "vertical" else 1)
-        scale = Fraction(0) if isinstance(cost, float) else changed / cost
-        return PolyaShares(scale, self.sharers, self.tolerated)
+        block_epsilon = self.compute_block_epsilon(block)
+        block_sensitivity = block.sensitivity * (2 if self.partition == "vertical" else 1)
+        noise_scale = (
+            Fraction(0) if isinstance(block_epsilon, float) else block_sensitivity / block_epsilon
+        )
+        return PolyaShares(noise_scale, self.noise_party_count, self.tolerated)
 
     @cached_property
-    def noises(self) -> dict[Block, PolyaShares]:
+    def block_noises(self) -> dict[Block, PolyaShares]:
         """The noise of every block."""
-        return {block: self.noise(block) for block in self.layout.blocks}
+        return {block: self.make_block_noise(block) for block in self.layout.blocks}
 
     @cached_property
-    def bare(self) -> bool:
+    def is_effectively_exact(self) -> bool:
         """Whether some totals have practically no noise: epsilon is infinite or very large."""
-        return min(noise.variance for noise in self.noises.values()) < LEAST
+        return min(noise.variance for noise in self.block_noises.values()) < MIN_NOISE_VARIANCE
 
-    def share(self, layout: Layout, random: Random) -> Integers:
+    def draw_noise_share(self, layout: Layout, random: Random) -> Integers:
         """Draw one party's noise share for every counter of a layout (all or a part of it)."""
-        sizes = [(self.noises[b], layout.classes * b.size) for b in layout.blocks]
-        return draw_each(sizes, random)
+        noise_sizes = [
+            (self.block_noises[block], layout.classes * block.size) for block in layout.blocks
+        ]
+        return draw_shares(noise_sizes, random)
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """The guarantee of the round."""
-        from discreet.federated.agreement.promise import promise
+        from discreet.federated.agreement.promise import make_guarantee
 
-        return promise(self)
+        return make_guarantee(self)
 
     @property
-    def about(self) -> str:
+    def schema_digest(self) -> str:
         """Digest of the schema; messages name it."""
         return self.schema.digest
 
-    def content(self) -> dict[str, Any]:
+    def to_content(self) -> dict[str, Any]:
         """Everything that was agreed, as plain values; the signatures are not a part of it."""
-        from discreet.federated.agreement.manifest_file import content_of
+        from discreet.federated.agreement.manifest_file import build_manifest_content
 
-        return content_of(self)
+        return build_manifest_content(self)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, allow_small_key: bool = False) -> Manifest:
@@ -306,4 +317,6 @@ class Manifest(Agreement):
         """
         from discreet.federated.agreement.manifest_file import ManifestBody
 
-        return load(text, "manifest", VERSION, ManifestBody).manifest(allow_small_key)
+        return load_document(text, "manifest", AGREEMENT_VERSION, ManifestBody).to_manifest(
+            allow_small_key
+        )

@@ -10,20 +10,20 @@ from discreet.documents import Body
 from discreet.errors import FormatError
 from discreet.federated.agreement.identity import CardBody
 from discreet.federated.agreement.manifest import Aggregation, Manifest, Mode, Partition
-from discreet.federated.counters import Kind, Wanted
+from discreet.federated.counters import FeatureRequest, RequestKind
 from discreet.schema import SchemaBody
 
-__all__ = ["ManifestBody", "content_of"]
+__all__ = ["ManifestBody", "build_manifest_content"]
 
-_PLAIN = (
+_PLAIN_FIELDS = (
     *("round", "nonce", "deadline", "partition", "mode", "aggregation"),
     *("epsilon", "delta", "tolerated", "margin", "rows", "signatures"),
 )
 
 
-def content_of(manifest: Manifest) -> dict[str, Any]:
+def build_manifest_content(manifest: Manifest) -> dict[str, Any]:
     """Everything that was agreed, as plain values; the signatures are not a part of it."""
-    key = manifest.paillier
+    public_key = manifest.paillier
     return {
         "round": manifest.round,
         "nonce": manifest.nonce,
@@ -38,27 +38,29 @@ def content_of(manifest: Manifest) -> dict[str, Any]:
         "schema": manifest.schema.to_body(),
         "wanted": [
             {
-                "feature": one.feature,
-                "kind": one.kind,
-                "edges": list(one.edges),
-                "weight": one.weight,
-                "sensitivities": [b.sensitivity for b in manifest.layout.blocks_of(one)],
+                "feature": request.feature,
+                "kind": request.kind,
+                "edges": list(request.edges),
+                "weight": request.weight,
+                "sensitivities": [
+                    block.sensitivity for block in manifest.layout.list_blocks(request)
+                ],
             }
-            for one in manifest.wanted
+            for request in manifest.requests
         ],
         "providers": [card.to_body() for card in manifest.providers],
         "collector": manifest.collector.to_body(),
         "receiver": manifest.receiver.to_body(),
         "label": None if manifest.label is None else manifest.label.to_body(),
-        "columns": {name: list(held) for name, held in manifest.columns.items()},
+        "columns": {name: list(feature_names) for name, feature_names in manifest.columns.items()},
         "rows": manifest.rows,
-        "paillier": None if key is None else hex(key.n),
+        "paillier": None if public_key is None else hex(public_key.n),
     }
 
 
-class _WantedBody(Body):
+class _FeatureRequestBody(Body):
     feature: str
-    kind: Kind
+    kind: RequestKind
     edges: list[float]
     weight: int
     sensitivities: list[int]
@@ -78,7 +80,7 @@ class ManifestBody(Body):
     tolerated: int
     margin: int
     public: SchemaBody = Field(alias="schema")
-    wanted: list[_WantedBody]
+    wanted: list[_FeatureRequestBody]
     providers: list[CardBody]
     collector: CardBody
     receiver: CardBody
@@ -88,28 +90,39 @@ class ManifestBody(Body):
     paillier: str | None
     signatures: dict[str, str]
 
-    def manifest(self, allow_small_key: bool) -> Manifest:
+    def to_manifest(self, allow_small_key: bool) -> Manifest:
         """Convert the parsed JSON to a manifest; refuse contradictory sensitivities."""
-        key = None
+        public_key = None
         if self.paillier is not None:
             from discreet.federated.crypto.paillier import PublicKey, parse_number
 
-            key = PublicKey(parse_number(self.paillier), allow_small_key)
-        found = Manifest(
-            schema=self.public.value(),
-            wanted=tuple(Wanted(o.feature, o.kind, tuple(o.edges), o.weight) for o in self.wanted),
-            providers=tuple(one.card() for one in self.providers),
-            collector=self.collector.card(),
-            receiver=self.receiver.card(),
-            label=None if self.label is None else self.label.card(),
-            columns={name: tuple(held) for name, held in self.columns.items()},
-            paillier=key,
-            **{name: getattr(self, name) for name in _PLAIN},
+            public_key = PublicKey(parse_number(self.paillier), allow_small_key)
+        manifest = Manifest(
+            schema=self.public.to_schema(),
+            requests=tuple(
+                FeatureRequest(
+                    request_body.feature,
+                    request_body.kind,
+                    tuple(request_body.edges),
+                    request_body.weight,
+                )
+                for request_body in self.wanted
+            ),
+            providers=tuple(card_body.to_card() for card_body in self.providers),
+            collector=self.collector.to_card(),
+            receiver=self.receiver.to_card(),
+            label=None if self.label is None else self.label.to_card(),
+            columns={name: tuple(feature_names) for name, feature_names in self.columns.items()},
+            paillier=public_key,
+            **{name: getattr(self, name) for name in _PLAIN_FIELDS},
         )
-        stated = [one.sensitivities for one in self.wanted]
-        actual = [[b.sensitivity for b in found.layout.blocks_of(o)] for o in found.wanted]
-        if stated != actual:
+        stated_sensitivities = [stated_request.sensitivities for stated_request in self.wanted]
+        actual_sensitivities = [
+            [block.sensitivity for block in manifest.layout.list_blocks(request)]
+            for request in manifest.requests
+        ]
+        if stated_sensitivities != actual_sensitivities:
             raise FormatError(
                 "this manifest states other sensitivities than its statistics have; do not sign it"
             )
-        return found
+        return manifest

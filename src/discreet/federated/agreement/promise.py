@@ -9,92 +9,108 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.federated.counters import knows_totals
+from discreet.federated.counters import has_class_totals
 from discreet.privacy import Charge, Guarantee
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
 
-__all__ = ["FALSE_ALARM", "inconsistent", "promise"]
+__all__ = ["FALSE_ALARM_PROBABILITY", "find_inconsistent_features", "make_guarantee"]
 
-PUBLIC = "categories, bounds and classes were known without the data"
-FALSE_ALARM = 1e-6
+PUBLIC_DOMAIN_ASSUMPTION = "categories, bounds and classes were known without the data"
+FALSE_ALARM_PROBABILITY = 1e-6
 """Chance that honest totals are flagged, over all comparisons together."""
 
 
-def promise(manifest: Manifest) -> Guarantee:
+def make_guarantee(manifest: Manifest) -> Guarantee:
     """Make the guarantee of a round with all assumptions it rests on."""
     if math.isinf(manifest.epsilon):
-        return Guarantee.nothing()
-    horizontal = manifest.partition == "horizontal"
+        return Guarantee.make_unprotected()
+    is_horizontal = manifest.partition == "horizontal"
     blocks = manifest.layout.blocks
-    charges = tuple(Charge(f"{b.part} of {b.feature}", float(manifest.cost(b))) for b in blocks)
+    charges = tuple(
+        Charge(f"{block.part} of {block.feature}", float(manifest.compute_block_epsilon(block)))
+        for block in blocks
+    )
     return Guarantee(
         float(manifest.epsilon),
-        neighbours="add-remove" if horizontal else "replace",
+        neighbours="add-remove" if is_horizontal else "replace",
         trust="federated",
-        against=_against(manifest),
-        assumptions=tuple(_horizontal(manifest) if horizontal else _vertical(manifest)),
+        against=_describe_adversary(manifest),
+        assumptions=tuple(
+            _list_horizontal_assumptions(manifest)
+            if is_horizontal
+            else _list_vertical_assumptions(manifest)
+        ),
         charges=charges,
-    ).under(schema=manifest.schema)
+    ).void_if(schema=manifest.schema)
 
 
-def _against(manifest: Manifest) -> str:
-    opener = manifest.opener.name
-    others = "the collector sees nothing but uniform numbers"
+def _describe_adversary(manifest: Manifest) -> str:
+    opener_name = manifest.opener.name
+    other_views = "the collector sees nothing but uniform numbers"
     if manifest.mode == "probabilities":
-        others = "the receiver sees probabilities only"
-    return f"everyone, {opener} who opens the noised totals included; {others}"
+        other_views = "the receiver sees probabilities only"
+    return f"everyone, {opener_name} who opens the noised totals included; {other_views}"
 
 
-def _common(manifest: Manifest) -> list[str]:
-    hidden = "X25519, ChaCha20 and Ed25519 hold"
+def _list_common_assumptions(manifest: Manifest) -> list[str]:
+    crypto_assumption = "X25519, ChaCha20 and Ed25519 hold"
     if manifest.paillier is not None:
-        hidden += f", and so does Paillier with {manifest.paillier.bits} bits"
+        crypto_assumption += f", and so does Paillier with {manifest.paillier.bits} bits"
     return [
         "all parties follow the protocol and are merely curious",
-        *([] if manifest.schema.inferred else [PUBLIC]),
-        hidden,
+        *([] if manifest.schema.inferred else [PUBLIC_DOMAIN_ASSUMPTION]),
+        crypto_assumption,
     ]
 
 
-def _horizontal(manifest: Manifest) -> list[str]:
-    s, t = len(manifest.providers), manifest.tolerated
+def _list_horizontal_assumptions(manifest: Manifest) -> list[str]:
+    provider_count, tolerated = len(manifest.providers), manifest.tolerated
     return [
-        f"of the {s} providers at most {t} are missing or work with others who see the result "
-        f"(t = {t}); each knows its own noise and counts as one",
+        f"of the {provider_count} providers at most {tolerated} are missing or work with others "
+        f"who see the result (t = {tolerated}); each knows its own noise and counts as one",
         "collector and receiver may work together, but not with more than t providers",
         "nobody is in the tables of two providers, and nobody takes part in two rounds",
-        *_common(manifest),
+        *_list_common_assumptions(manifest),
     ]
 
 
-def _vertical(manifest: Manifest) -> list[str]:
-    t, opener = manifest.tolerated, manifest.opener.name
+def _list_vertical_assumptions(manifest: Manifest) -> list[str]:
+    tolerated, opener_name = manifest.tolerated, manifest.opener.name
     assert manifest.label is not None
-    label = manifest.label.name
-    found = [
-        f"of a table's provider, {label} and the collector at most {t} work with others who see "
-        f"the result (t = {t}); each knows its own noise and counts as one",
-        f"{label} works with no provider: together they hold whole records",
+    label_name = manifest.label.name
+    assumptions = [
+        f"of a table's provider, {label_name} and the collector at most {tolerated} work with "
+        f"others who see the result (t = {tolerated}); each knows its own noise and counts as one",
+        f"{label_name} works with no provider: together they hold whole records",
     ]
     if manifest.aggregation == "masks":
-        found.append(
-            f"{manifest.collector.name}, who deals the masks, works neither with {label} nor with "
-            "a provider: together they would read the other side's rows"
+        assumptions.append(
+            f"{manifest.collector.name}, who deals the masks, works neither with {label_name} nor "
+            "with a provider: together they would read the other side's rows"
         )
-    if t < 2:
-        found.append(
-            f"no two of a table's provider, {label} and {manifest.collector.name} work together: "
-            "each knows its share of the noise, and a single share is left"
+    if tolerated < 2:
+        assumptions.append(
+            f"no two of a table's provider, {label_name} and {manifest.collector.name} work "
+            "together: each knows its share of the noise, and a single share is left"
         )
-        found.append(f"{label} and {opener} do not work together: they would undo a share of noise")
-    rows = f"the {manifest.rows} rows, and who is among them, are known to all providers"
-    return [*found, rows, "nobody takes part in two rounds", *_common(manifest)]
+        assumptions.append(
+            f"{label_name} and {opener_name} do not work together: they would undo a share of noise"
+        )
+    row_assumption = f"the {manifest.rows} rows, and who is among them, are known to all providers"
+    return [
+        *assumptions,
+        row_assumption,
+        "nobody takes part in two rounds",
+        *_list_common_assumptions(manifest),
+    ]
 
 
-def inconsistent(
-    manifest: Manifest, vector: Integers, false_alarm: float = FALSE_ALARM
+def find_inconsistent_features(
+    manifest: Manifest,
+    noised_totals: Integers,
+    false_alarm_probability: float = FALSE_ALARM_PROBABILITY,
 ) -> tuple[str, ...]:
     """Return features whose class totals contradict those of the others beyond the noise.
 
@@ -105,43 +121,60 @@ def inconsistent(
     Parameters
     ----------
     manifest : Manifest
-    vector : array of int
+    noised_totals : array of int
         The noised totals.
-    false_alarm : float
+    false_alarm_probability : float
         Chance that anything is flagged although everybody was honest.
     """
-    found = [
+    block_totals = [
         (block, table.sum(axis=1), block.size)
-        for block, table in manifest.layout.split(vector)
-        if knows_totals(block)
+        for block, table in manifest.layout.split(noised_totals)
+        if has_class_totals(block)
     ]
-    if len(found) < 2:
+    if len(block_totals) < 2:
         return ()
-    shape = manifest.sharers / (manifest.sharers - manifest.tolerated)
-    scales = [float(manifest.noises[block].scale) for block, _, _ in found]
-    sizes = [size for _, _, size in found]
-    precision = [1 / max(a * b**2, 1e-12) for a, b in zip(sizes, scales, strict=True)]
-    comparisons = len(found) * manifest.layout.classes
-    flagged = []
-    for i, (block, own, _) in enumerate(found):
-        rest = sum(precision) - precision[i]
-        shares = [1.0 if j == i else precision[j] / rest for j in range(len(found))]
-        others = sum(shares[j] * found[j][1] for j in range(len(found)) if j != i)
-        terms = [(a * b, c * shape) for a, b, c in zip(shares, scales, sizes, strict=True)]
-        if np.abs(own - others).max() > _bound(terms, false_alarm / comparisons):
-            flagged.append(block.feature)
-    return tuple(flagged)
+    noise_shape = manifest.noise_party_count / (manifest.noise_party_count - manifest.tolerated)
+    noise_scales = [float(manifest.block_noises[block].scale) for block, _, _ in block_totals]
+    cell_counts = [cell_count for _, _, cell_count in block_totals]
+    precisions = [
+        1 / max(cell_count * noise_scale**2, 1e-12)
+        for cell_count, noise_scale in zip(cell_counts, noise_scales, strict=True)
+    ]
+    comparison_count = len(block_totals) * manifest.layout.classes
+    flagged_features = []
+    for index, (block, class_totals, _) in enumerate(block_totals):
+        other_precision = sum(precisions) - precisions[index]
+        weights = [
+            1.0 if other_index == index else precisions[other_index] / other_precision
+            for other_index in range(len(block_totals))
+        ]
+        pooled_totals = sum(
+            weights[other_index] * block_totals[other_index][1]
+            for other_index in range(len(block_totals))
+            if other_index != index
+        )
+        noise_terms = [
+            (weight * noise_scale, cell_count * noise_shape)
+            for weight, noise_scale, cell_count in zip(
+                weights, noise_scales, cell_counts, strict=True
+            )
+        ]
+        if np.abs(class_totals - pooled_totals).max() > _compute_tail_bound(
+            noise_terms, false_alarm_probability / comparison_count
+        ):
+            flagged_features.append(block.feature)
+    return tuple(flagged_features)
 
 
-def _bound(terms: Sequence[tuple[float, float]], chance: float) -> float:
+def _compute_tail_bound(noise_terms: Sequence[tuple[float, float]], probability: float) -> float:
     """Bound that |sum| exceeds with at most this probability; terms are (scale, shape).
 
     A difference of two Polya draws of shape r has a smaller moment generating function than the
     difference of gamma draws, (1 - (scale theta)^2)^-r; minimised over theta.
     """
-    widest = max(scale for scale, _ in terms)
-    if widest == 0:
+    largest_scale = max(scale for scale, _ in noise_terms)
+    if largest_scale == 0:
         return 1e-6
-    thetas = np.linspace(0.01, 0.99, 99) / widest
-    logs = -sum(shape * np.log1p(-((scale * thetas) ** 2)) for scale, shape in terms)
-    return float(((logs + math.log(2 / chance)) / thetas).min()) + 1.0
+    thetas = np.linspace(0.01, 0.99, 99) / largest_scale
+    log_moments = -sum(shape * np.log1p(-((scale * thetas) ** 2)) for scale, shape in noise_terms)
+    return float(((log_moments + math.log(2 / probability)) / thetas).min()) + 1.0

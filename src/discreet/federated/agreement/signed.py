@@ -14,18 +14,18 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, cast
 
-from discreet.documents import canonical_document, dump
+from discreet.documents import dump_document, encode_canonical_document
 from discreet.errors import SchemaError
-from discreet.federated.agreement.identity import KEY, Card, Identity
+from discreet.federated.agreement.identity import PUBLIC_KEY_BYTES, Card, Identity
 from discreet.federated.refusals import ProtocolError
 
-__all__ = ["Agreement", "Role", "check_cards", "check_deadline", "seconds_left"]
+__all__ = ["Agreement", "Role", "check_deadline", "check_distinct_cards", "compute_seconds_left"]
 
-VERSION = 4
-SIGNATURE = 64
+AGREEMENT_VERSION = 4
+SIGNATURE_BYTES = 64
 
 Role = Literal["provider", "label provider", "collector", "receiver", "owner"]
-COMMANDS: dict[Role, str] = {
+ROLE_COMMANDS: dict[Role, str] = {
     "provider": "provide",
     "label provider": "label",
     "collector": "collect",
@@ -55,79 +55,91 @@ class Agreement(ABC):
         """Everyone's part, by name."""
 
     @property
-    def about(self) -> str:
+    def schema_digest(self) -> str:
         """Digest of the schema, where there is one; messages name it."""
         return ""
 
     @abstractmethod
-    def content(self) -> dict[str, Any]:
+    def to_content(self) -> dict[str, Any]:
         """Everything that was agreed, as plain values; the signatures are not a part of it."""
 
     @cached_property
     def hash(self) -> bytes:
         """SHA-256 of all that was agreed; the signatures are not a part of it."""
-        return hashlib.sha256(canonical_document(self.KIND, VERSION, self.content())).digest()
+        return hashlib.sha256(
+            encode_canonical_document(self.KIND, AGREEMENT_VERSION, self.to_content())
+        ).digest()
 
     @property
-    def _signed(self) -> bytes:
+    def _signed_bytes(self) -> bytes:
         return b"discreet/" + self.KIND.encode() + b"\0" + self.hash
 
-    def signed_by(self, *identities: Identity) -> Self:
+    def with_signatures(self, *identities: Identity) -> Self:
         """Return a copy with further signatures."""
         signatures = dict(self.signatures)
-        for one in identities:
-            if self.parties.get(one.name) != one.card:
-                raise ProtocolError("unknown-sender", f"{one.name} is not in this {self.KIND}")
-            public = one.join(self.hash)
-            signatures[one.name] = (public + one.sign(self._signed + public)).hex()
-        made: Self = replace(cast(Any, self), signatures=signatures)
-        return made
+        for identity in identities:
+            if self.parties.get(identity.name) != identity.card:
+                raise ProtocolError("unknown-sender", f"{identity.name} is not in this {self.KIND}")
+            session_key = identity.get_session_public_key(self.hash)
+            signatures[identity.name] = (
+                session_key + identity.sign(self._signed_bytes + session_key)
+            ).hex()
+        signed_agreement: Self = replace(cast(Any, self), signatures=signatures)
+        return signed_agreement
 
-    def accepts(self, name: str, signature: str) -> bool:
+    def verify_signature(self, name: str, signature: str) -> bool:
         """Whether this is a valid signature of the party."""
-        card, content = self.parties.get(name), _bytes(signature)
-        if card is None or len(content) != KEY + SIGNATURE:
+        card, signature_bytes = self.parties.get(name), _parse_hex(signature)
+        if card is None or len(signature_bytes) != PUBLIC_KEY_BYTES + SIGNATURE_BYTES:
             return False
-        return card.verify(content[KEY:], self._signed + content[:KEY])
+        return card.verify_signature(
+            signature_bytes[PUBLIC_KEY_BYTES:],
+            self._signed_bytes + signature_bytes[:PUBLIC_KEY_BYTES],
+        )
 
     @property
-    def sessions(self) -> dict[str, bytes]:
+    def session_keys(self) -> dict[str, bytes]:
         """The public key that each party signed for this round."""
-        return {name: _bytes(text)[:KEY] for name, text in self.signatures.items()}
+        return {name: _parse_hex(text)[:PUBLIC_KEY_BYTES] for name, text in self.signatures.items()}
 
-    def enter(self, own: Identity, known: Iterable[Card] = ()) -> None:
+    def start_session(self, identity: Identity, known_cards: Iterable[Card] = ()) -> None:
         """Check that all have signed, and take over the keys they signed with."""
-        self.require_known(own.card, known)
-        self.require_agreed()
-        own.meet(self.hash, self.sessions)
+        self.require_known_parties(identity.card, known_cards)
+        self.require_all_signatures()
+        identity.store_session_public_keys(self.hash, self.session_keys)
 
     @cached_property
-    def unsigned(self) -> tuple[str, ...]:
+    def unsigned_parties(self) -> tuple[str, ...]:
         """Parties whose signature is missing or wrong."""
-        given = self.signatures
-        return tuple(n for n in self.parties if not self.accepts(n, given.get(n, "")))
+        signatures = self.signatures
+        return tuple(
+            name
+            for name in self.parties
+            if not self.verify_signature(name, signatures.get(name, ""))
+        )
 
-    def require_agreed(self) -> None:
+    def require_all_signatures(self) -> None:
         """Refuse an agreement that some party has not signed."""
-        if self.unsigned:
+        if self.unsigned_parties:
             raise ProtocolError(
-                "not-agreed", f"the {self.KIND} lacks signatures: {', '.join(self.unsigned)}"
+                "not-agreed",
+                f"the {self.KIND} lacks signatures: {', '.join(self.unsigned_parties)}",
             )
 
-    def require_known(self, own: Card, known: Iterable[Card]) -> None:
+    def require_known_parties(self, own_card: Card, known_cards: Iterable[Card]) -> None:
         """Refuse a roster that differs from the known cards; without any, nothing is checked.
 
         Parameters
         ----------
-        own : Card
-        known : iterable of Card
+        own_card : Card
+        known_cards : iterable of Card
             Cards that were checked out of band. If any is given, all other parties must be among
             them: the noise of an invented party could be known to its inventor.
         """
-        cards = {card.name: card for card in known}
-        if not cards:
+        cards_by_name = {card.name: card for card in known_cards}
+        if not cards_by_name:
             return
-        for name, card in cards.items():
+        for name, card in cards_by_name.items():
             if name not in self.parties:
                 raise ProtocolError(
                     "not-agreed",
@@ -142,7 +154,7 @@ class Agreement(ABC):
                     f"ask {name} which is right, and do not sign before",
                 )
         for name, card in self.parties.items():
-            if name not in cards and card != own:
+            if name not in cards_by_name and card != own_card:
                 raise ProtocolError(
                     "not-agreed",
                     f"the {self.KIND} names {name} ({self.roles[name]}, fingerprint "
@@ -150,43 +162,46 @@ class Agreement(ABC):
                     f"fingerprint with {name} and add --known {name}.card.json, or do not sign",
                 )
 
-    def require_part(self, own: Card, role: Role) -> None:
+    def require_role(self, own_card: Card, role: Role) -> None:
         """Refuse, before anything is signed, an identity that does not have this role.
 
         Parameters
         ----------
-        own : Card
+        own_card : Card
         role : str
             The part that is to be played.
         """
-        agreed = self.parties.get(own.name)
-        if agreed is None:
+        agreed_card = self.parties.get(own_card.name)
+        if agreed_card is None:
             raise ProtocolError(
                 "unknown-sender",
-                f"{own.name} is not in this {self.KIND}, which names {', '.join(self.parties)}; "
-                f"take the identity of one of them, or ask for a {self.KIND} with {own.name}",
+                f"{own_card.name} is not in this {self.KIND}, which names "
+                f"{', '.join(self.parties)}; take the identity of one of them, or ask for a "
+                f"{self.KIND} with {own_card.name}",
             )
-        if agreed != own:
+        if agreed_card != own_card:
             raise ProtocolError(
                 "unknown-sender",
-                f"the {self.KIND} has another key for {own.name} (fingerprint "
-                f"{agreed.fingerprint}) than this identity ({own.fingerprint}); take the identity "
-                f"that the card came from, or ask for a new {self.KIND}",
+                f"the {self.KIND} has another key for {own_card.name} (fingerprint "
+                f"{agreed_card.fingerprint}) than this identity ({own_card.fingerprint}); take the "
+                f"identity that the card came from, or ask for a new {self.KIND}",
             )
-        actual = self.roles[own.name]
-        if actual != role:
+        actual_role = self.roles[own_card.name]
+        if actual_role != role:
             raise ProtocolError(
                 "unknown-sender",
-                f"{own.name} is not the {role} but the {actual} of this {self.KIND}; run "
-                f"`discreet federated {COMMANDS[actual]}`, or take another identity",
+                f"{own_card.name} is not the {role} but the {actual_role} of this {self.KIND}; run "
+                f"`discreet federated {ROLE_COMMANDS[actual_role]}`, or take another identity",
             )
 
     def to_json(self) -> str:
         """Write it with its signatures."""
-        return dump(self.KIND, VERSION, {**self.content(), "signatures": dict(self.signatures)})
+        return dump_document(
+            self.KIND, AGREEMENT_VERSION, {**self.to_content(), "signatures": dict(self.signatures)}
+        )
 
 
-def check_cards(cards: list[Card]) -> None:
+def check_distinct_cards(cards: list[Card]) -> None:
     """Refuse two parties of one name or one key."""
     if len({card.name for card in cards}) < len(cards):
         raise SchemaError("two parties have the same name; every party needs its own")
@@ -194,30 +209,30 @@ def check_cards(cards: list[Card]) -> None:
         raise SchemaError("two parties have the same key; every party needs its own")
 
 
-def check_deadline(text: str) -> None:
+def check_deadline(deadline_text: str) -> None:
     """Refuse an invalid deadline."""
     try:
-        moment = datetime.fromisoformat(text) if text else None
+        moment = datetime.fromisoformat(deadline_text) if deadline_text else None
     except ValueError:
-        raise SchemaError(f"deadline {text!r} is not an ISO 8601 time") from None
+        raise SchemaError(f"deadline {deadline_text!r} is not an ISO 8601 time") from None
     if moment is not None and moment.tzinfo is None:
-        raise SchemaError(f"deadline {text!r} has no time zone; write +00:00 for UTC")
+        raise SchemaError(f"deadline {deadline_text!r} has no time zone; write +00:00 for UTC")
 
 
-def now() -> datetime:
+def get_current_time() -> datetime:
     """Return the UTC time of this machine; it may jump and is not trusted by others."""
     return datetime.now(UTC)
 
 
-def seconds_left(agreement: Agreement) -> float | None:
+def compute_seconds_left(agreement: Agreement) -> float | None:
     """Seconds until the deadline; None where there is none."""
     if not agreement.deadline:
         return None
     moment = datetime.fromisoformat(agreement.deadline)
-    return (moment - now()).total_seconds()
+    return (moment - get_current_time()).total_seconds()
 
 
-def _bytes(text: str) -> bytes:
+def _parse_hex(text: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError:

@@ -7,18 +7,18 @@ from typing import Any
 from discreet.federated.agreement.identity import Card
 from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.counters import Wanted
-from discreet.federated.refusals import printable
+from discreet.federated.counters import FeatureRequest
+from discreet.federated.refusals import escape_unprintable
 
-__all__ = ["card_facts", "card_words", "facts", "words"]
+__all__ = ["describe_agreement", "describe_card", "summarize_agreement", "summarize_card"]
 
 
-def card_facts(card: Card) -> dict[str, Any]:
+def summarize_card(card: Card) -> dict[str, Any]:
     """A card as plain values."""
     return {"name": card.name, "fingerprint": card.fingerprint, "paillier": card.paillier}
 
 
-def card_words(card: Card) -> str:
+def describe_card(card: Card) -> str:
     """Describe a card in text."""
     lines = [f"party       {card.name}", f"fingerprint {card.fingerprint}"]
     if card.paillier is not None:
@@ -26,7 +26,7 @@ def card_words(card: Card) -> str:
     return "\n".join(lines)
 
 
-def facts(agreement: Manifest | Invitation) -> dict[str, Any]:
+def summarize_agreement(agreement: Manifest | Invitation) -> dict[str, Any]:
     """Summarise an agreement as plain values.
 
     Parameters
@@ -34,104 +34,116 @@ def facts(agreement: Manifest | Invitation) -> dict[str, Any]:
     agreement : Manifest or Invitation
     """
     parties = [
-        {**card_facts(card), "role": agreement.roles[name], "learns": _learns(agreement, name)}
+        {
+            **summarize_card(card),
+            "role": agreement.roles[name],
+            "learns": _describe_view(agreement, name),
+        }
         for name, card in agreement.parties.items()
     ]
-    found: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "kind": agreement.KIND,
         "digest": agreement.hash.hex(),
         "round": agreement.round,
         "deadline": agreement.deadline or None,
-        "signed": [name for name in agreement.parties if name not in agreement.unsigned],
+        "signed": [name for name in agreement.parties if name not in agreement.unsigned_parties],
         "parties": parties,
     }
     if isinstance(agreement, Invitation):
-        return {**found, "ids": agreement.ids, "pad_to": agreement.pad_to}
+        return {**summary, "ids": agreement.ids, "pad_to": agreement.pad_to}
     for party in parties:
         if party["name"] in agreement.columns:
             party["features"] = list(agreement.columns[party["name"]])
-    key = agreement.paillier
+    public_key = agreement.paillier
     return {
-        **found,
+        **summary,
         "partition": agreement.partition,
         "mode": agreement.mode,
         "aggregation": agreement.aggregation,
-        "paillier": None if key is None else {"bits": key.bits, "fingerprint": key.fingerprint},
+        "paillier": None
+        if public_key is None
+        else {"bits": public_key.bits, "fingerprint": public_key.fingerprint},
         "rows": agreement.rows,
         "target": agreement.schema.target,
-        "counted": [_counted(agreement, one) for one in agreement.wanted],
+        "counted": [_format_request(agreement, request) for request in agreement.requests],
         "epsilon": agreement.epsilon,
         "tolerated": agreement.tolerated,
         "against": agreement.guarantee.against,
         "assumptions": list(agreement.guarantee.assumptions),
-        "private": agreement.guarantee.private,
+        "private": agreement.guarantee.is_private,
         "promise": str(agreement.guarantee),
     }
 
 
-def words(agreement: Manifest | Invitation) -> str:
+def describe_agreement(agreement: Manifest | Invitation) -> str:
     """Describe an agreement in text.
 
     Parameters
     ----------
     agreement : Manifest or Invitation
     """
-    told = facts(agreement)
-    lines = [_title(agreement), "", "Who takes part (compare fingerprints over another line):"]
-    for party in told["parties"]:
+    summary = summarize_agreement(agreement)
+    lines = [
+        _format_title(agreement),
+        "",
+        "Who takes part (compare fingerprints over another line):",
+    ]
+    for party in summary["parties"]:
         lines.append(f"  {party['name']}, {party['role']}, {party['fingerprint']}")
         if "features" in party:
             lines.append(f"    holds {', '.join(party['features'])}")
     if isinstance(agreement, Manifest):
         lines += ["", f"What is counted, by class ({agreement.schema.target}):"]
-        lines += [f"  {one}" for one in told["counted"]]
+        lines += [f"  {request_text}" for request_text in summary["counted"]]
         lines += ["", "What is promised:"]
-        lines += [f"  {line}" for line in told["promise"].splitlines()]
+        lines += [f"  {line}" for line in summary["promise"].splitlines()]
     lines += ["", "What each party learns:"]
-    lines += [f"  {party['name']}: {party['learns']}" for party in told["parties"]]
+    lines += [f"  {party['name']}: {party['learns']}" for party in summary["parties"]]
     if isinstance(agreement, Invitation):
         lines += ["", "No epsilon covers this: whose ids are common becomes known to all owners."]
         if agreement.ids:
             lines.append(f"Ids: {agreement.ids}")
-    lines += ["", f"Deadline: {agreement.deadline or 'none'}", f"Digest: {told['digest']}"]
-    return "\n".join(map(printable, lines))  # names are untrusted: control characters are escaped
+    lines += ["", f"Deadline: {agreement.deadline or 'none'}", f"Digest: {summary['digest']}"]
+    return "\n".join(
+        map(escape_unprintable, lines)
+    )  # names are untrusted: control characters are escaped
 
 
-def _title(agreement: Manifest | Invitation) -> str:
+def _format_title(agreement: Manifest | Invitation) -> str:
     if isinstance(agreement, Invitation):
         return f"Invitation to align rows, round {agreement.round}"
-    hidden = "masks"
+    hiding_method = "masks"
     if agreement.paillier is not None and agreement.key_holder is not None:
-        hidden = (
+        hiding_method = (
             f"the Paillier key of {agreement.key_holder.name} ({agreement.paillier.bits} bits, "
             f"{agreement.paillier.fingerprint})"
         )
-    rows = "" if agreement.rows is None else f" of {agreement.rows:,} rows"
+    row_text = "" if agreement.rows is None else f" of {agreement.rows:,} rows"
     return (
-        f"Manifest of round {agreement.round}: {agreement.partition}{rows}, mode {agreement.mode}, "
-        f"counts hidden by {hidden}"
+        f"Manifest of round {agreement.round}: {agreement.partition}{row_text}, mode "
+        f"{agreement.mode}, counts hidden by {hiding_method}"
     )
 
 
-def _counted(manifest: Manifest, one: Wanted) -> str:
-    if one.kind == "moments":
-        return f"{one.feature}: count, sum and sum of squares"
-    return f"{one.feature}: counts in {manifest.layout.blocks_of(one)[0].size} cells"
+def _format_request(manifest: Manifest, request: FeatureRequest) -> str:
+    if request.kind == "moments":
+        return f"{request.feature}: count, sum and sum of squares"
+    return f"{request.feature}: counts in {manifest.layout.list_blocks(request)[0].size} cells"
 
 
-def _learns(agreement: Manifest | Invitation, name: str) -> str:
+def _describe_view(agreement: Manifest | Invitation, name: str) -> str:
     role = agreement.roles[name]
     if isinstance(agreement, Invitation):
-        lengths = "" if agreement.pad_to is not None else "how long each list is; "
+        length_text = "" if agreement.pad_to is not None else "how long each list is; "
         if role == "owner":
-            return f"{lengths}which of its own rows all owners have"
-        return f"{lengths}how many entries each group of owners shares; no id"
-    totals = "exact totals" if agreement.bare else "noised totals"
-    opens = agreement.parties[name] == agreement.opener
+            return f"{length_text}which of its own rows all owners have"
+        return f"{length_text}how many entries each group of owners shares; no id"
+    totals_kind = "exact totals" if agreement.is_effectively_exact else "noised totals"
+    is_opener = agreement.parties[name] == agreement.opener
     if role == "receiver":
-        return f"the {totals} and the model" if opens else "the model: probabilities only"
+        return f"the {totals_kind} and the model" if is_opener else "the model: probabilities only"
     if role == "collector":
-        return f"the {totals} and the model" if opens else "uniform numbers only"
+        return f"the {totals_kind} and the model" if is_opener else "uniform numbers only"
     if role == "label provider":
         return "sums under pads of others: uniform numbers only"
     if agreement.partition == "vertical":

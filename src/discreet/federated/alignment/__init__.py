@@ -24,9 +24,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.exports import lazily
+from discreet.exports import lazy_exports
 
-_HOME = {
+_EXPORTS = {
     "Matcher": "federated.alignment.matcher",
     "Owner": "federated.alignment.owner",
 }
@@ -37,4 +37,4 @@ if TYPE_CHECKING:
     from discreet.federated.alignment.matcher import Matcher
     from discreet.federated.alignment.owner import Owner
 
-__getattr__, __dir__ = lazily(__name__, _HOME)
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from discreet.federated.agreement.identity import Identity
-from discreet.federated.agreement.invitation import NOBODY, NUMBER, Invitation
+from discreet.federated.agreement.invitation import NO_POSITION, POSITION_BYTES, Invitation
 from discreet.federated.alignment.party import AlignmentParty
-from discreet.federated.crypto.curve25519 import points_of
+from discreet.federated.crypto.curve25519 import parse_points
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 
@@ -17,45 +17,49 @@ class Matcher(AlignmentParty):
 
     Parameters
     ----------
-    own : Identity
+    identity : Identity
     invitation : Invitation
         Signed by everyone.
     """
 
-    def __init__(self, own: Identity, invitation: Invitation) -> None:
-        super().__init__(own, invitation)
-        if own.name != invitation.collector.name:
-            raise ProtocolError("unknown-sender", f"{own.name} is not the collector")
-        self.lists: dict[int, list[bytes]] = {}
+    def __init__(self, identity: Identity, invitation: Invitation) -> None:
+        super().__init__(identity, invitation)
+        if identity.name != invitation.collector.name:
+            raise ProtocolError("unknown-sender", f"{identity.name} is not the collector")
+        self.blinded_lists: dict[int, list[bytes]] = {}
 
     @property
-    def missing(self) -> tuple[str, ...]:
+    def missing_senders(self) -> tuple[str, ...]:
         """Owners who have not sent the list that ends with them."""
-        return self.inbox.missing
+        return self.inbox.missing_senders
 
     def receive(self, data: bytes | Message) -> Message:
         """Accept a list that everyone has blinded, or refuse it with a reason."""
-        message = self.inbox.read(data)
-        self.lists[int(message.kind.removeprefix("list-"))] = points_of(self._opened(message))
-        self.inbox.keep(message)
+        message = self.inbox.read_message(data)
+        self.blinded_lists[int(message.kind.removeprefix("list-"))] = parse_points(
+            self._open_message(message)
+        )
+        self.inbox.accept_message(message)
         return message
 
-    def common(self) -> list[bytes]:
+    def find_common_points(self) -> list[bytes]:
         """Return points that are in all lists; sorted, which is random, as points are."""
-        self.inbox.require_all()
-        first, *others = self.lists.values()
-        return sorted(set(first).intersection(*others))
+        self.inbox.require_all_messages()
+        first_list, *other_lists = self.blinded_lists.values()
+        return sorted(set(first_list).intersection(*other_lists))
 
-    def answers(self) -> list[Message]:
+    def make_answers(self) -> list[Message]:
         """Make the answer for each owner: which positions of its list are common.
 
         An answer is as long as the list, so that its length tells nobody how many are common.
         """
-        common, made = self.common(), []
-        for origin, card in enumerate(self.invitation.owners):
-            place = {point: number for number, point in enumerate(self.lists[origin])}
-            numbers = [len(place), *(place[point] for point in common)]
-            numbers += [NOBODY] * (1 + len(place) - len(numbers))
-            content = b"".join(number.to_bytes(NUMBER, "big") for number in numbers)
-            made.append(self._sealed("common", card, content))
-        return made
+        common_points, answers = self.find_common_points(), []
+        for origin_index, card in enumerate(self.invitation.owners):
+            positions = {
+                point: number for number, point in enumerate(self.blinded_lists[origin_index])
+            }
+            answer_numbers = [len(positions), *(positions[point] for point in common_points)]
+            answer_numbers += [NO_POSITION] * (1 + len(positions) - len(answer_numbers))
+            content = b"".join(number.to_bytes(POSITION_BYTES, "big") for number in answer_numbers)
+            answers.append(self._seal_message("common", card, content))
+        return answers

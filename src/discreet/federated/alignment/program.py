@@ -15,86 +15,105 @@ from discreet.errors import SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.alignment import Owner
-from discreet.federated.alignment.party import Secret, texts_of
-from discreet.federated.crypto.curve25519 import Advance
+from discreet.federated.alignment.party import AlignmentSecret, format_ids
+from discreet.federated.crypto.curve25519 import BlindingProgress
 from discreet.federated.messages import Message
-from discreet.federated.service.connection import Line
-from discreet.federated.service.folder import Folder
+from discreet.federated.service.connection import CollectorClient
+from discreet.federated.service.folder import StateFolder
 
-__all__ = ["align"]
+__all__ = ["run_owner"]
 
-KEY = 32
+SECRET_KEY_BYTES = 32
 
 
-def align(
-    line: Line[Invitation],
+def run_owner(
+    client: CollectorClient[Invitation],
     ids: Iterable[Any],
     state: str | Path,
-    keep: Callable[[list[int]], None],
+    store_rows: Callable[[list[int]], None],
     *,
-    known: tuple[Card, ...] = (),
-    advance: Advance | None = None,
+    known_cards: tuple[Card, ...] = (),
+    advance: BlindingProgress | None = None,
 ) -> list[int]:
     """Find the rows that all owners hold, in an order that all of them share.
 
     Parameters
     ----------
-    line : Line
+    client : CollectorClient
     ids : iterable
         Of one's own rows, each different.
     state : path
         A folder for the secret and what was sent.
-    keep : callable
+    store_rows : callable
         Puts the rows where they belong. Only when it returns is the collector told that the
         answer has arrived, and the secret forgotten.
-    known : tuple of Card
+    known_cards : tuple of Card
         Parties whose keys were checked out of band.
     advance : callable, optional
         Told how many more ids are blinded.
     """
-    line.manifest.require_part(line.own.card, "owner")
-    texts = texts_of(ids, line.manifest.most)
-    kept = Folder(state, line.manifest)
-    with kept.held(line.own):
-        agreed = line.agreed(known)
-        machine = Owner(line.own, agreed, texts, _secret(kept, line.own), known, advance)
-        _same(kept, machine.digest)
-        before = agreed.owners[machine.place - 1].name
-        line.send(kept.once(f"list-{machine.place}", machine.own_list))
-        for origin in machine.others:
-            kind = f"list-{origin}"
-            passed = partial(_passed, line, kept, machine, kind, before)
-            line.send(kept.once(kind, passed))
-        rows = machine.common(line.take("common", agreed.collector.name, kept))
-        keep(rows)
-        line.confirm()
-        kept.finish(line.own)
+    client.agreement.require_role(client.identity.card, "owner")
+    id_texts = format_ids(ids, client.agreement.max_list_ids)
+    state_folder = StateFolder(state, client.agreement)
+    with state_folder.hold_session(client.identity):
+        signed_invitation = client.sign_agreement(known_cards)
+        machine = Owner(
+            client.identity,
+            signed_invitation,
+            id_texts,
+            _load_or_create_secret(state_folder, client.identity),
+            known_cards,
+            advance,
+        )
+        _require_same_ids(state_folder, machine.list_digest)
+        previous_owner = signed_invitation.owners[machine.ring_index - 1].name
+        client.send_message(
+            state_folder.load_or_create(f"list-{machine.ring_index}", machine.make_own_list)
+        )
+        for origin_index in machine.passing_origins:
+            kind = f"list-{origin_index}"
+            make_message = partial(
+                _forward_list, client, state_folder, machine, kind, previous_owner
+            )
+            client.send_message(state_folder.load_or_create(kind, make_message))
+        rows = machine.read_common_rows(
+            client.fetch_message("common", signed_invitation.collector.name, state_folder)
+        )
+        store_rows(rows)
+        client.confirm_result()
+        state_folder.finish_round(client.identity)
     return rows
 
 
-def _passed(
-    line: Line[Invitation], kept: Folder, machine: Owner, kind: str, before: str
+def _forward_list(
+    client: CollectorClient[Invitation],
+    state_folder: StateFolder,
+    machine: Owner,
+    kind: str,
+    previous_owner: str,
 ) -> Message:
     """Another owner's list, blinded once more."""
-    return machine.pass_on(line.take(kind, before, kept))
+    return machine.blind_and_forward(client.fetch_message(kind, previous_owner, state_folder))
 
 
-def _secret(kept: Folder, own: Identity) -> Secret:
+def _load_or_create_secret(state_folder: StateFolder, identity: Identity) -> AlignmentSecret:
     """The secret of this alignment: as it was before, or a fresh one."""
-    content = kept.read_secret(own, "secret")
-    if content is None:
-        secret = Secret()
-        kept.write_secret(own, "secret", secret.key + secret.scalar)
+    secret_bytes = state_folder.read_secret(identity, "secret")
+    if secret_bytes is None:
+        secret = AlignmentSecret()
+        state_folder.write_secret(identity, "secret", secret.key + secret.scalar)
         return secret
-    return Secret(scalar=content[KEY:], key=content[:KEY])
+    return AlignmentSecret(
+        scalar=secret_bytes[SECRET_KEY_BYTES:], key=secret_bytes[:SECRET_KEY_BYTES]
+    )
 
 
-def _same(kept: Folder, digest: bytes) -> None:
+def _require_same_ids(state_folder: StateFolder, list_digest: bytes) -> None:
     """Refuse ids that differ from those of the first start."""
-    before = kept.read("digest")
-    if before is None:
-        kept.write("digest", digest)
-    elif before != digest:
+    stored_digest = state_folder.read("digest")
+    if stored_digest is None:
+        state_folder.write("digest", list_digest)
+    elif stored_digest != list_digest:
         raise SchemaError(
             "the ids are not those that this alignment was begun with; take the table as it was, "
             "or agree on a new invitation"

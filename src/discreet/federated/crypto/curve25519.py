@@ -24,41 +24,55 @@ try:
 except ImportError:  # pragma: no cover - the extra is missing
     raise MissingDependencyError("gmpy2", "federated") from None
 
-__all__ = ["SIZE", "SUITE", "Advance", "blinded", "points_of", "to_point"]
+__all__ = [
+    "HASH_SUITE",
+    "POINT_BYTES",
+    "BlindingProgress",
+    "blind_points",
+    "parse_points",
+    "to_point",
+]
 
-Advance = Callable[[int], None]
+BlindingProgress = Callable[[int], None]
 """Called with the number of points blinded since the last call."""
-SIZE = 32
+POINT_BYTES = 32
 """Bytes of a point: its u-coordinate, little-endian."""
-SUITE = b"curve25519_XMD:SHA-512_ELL2_NU_"
-STEP = 256
+HASH_SUITE = b"curve25519_XMD:SHA-512_ELL2_NU_"
+PROGRESS_STEP = 256
 
 _P = 2**255 - 19
 _A = 486662
-_BLOCK, _LENGTH = 128, 48  # of SHA-512; of a field element with 128 bits of security
-_EIGHTH = 325606250916557431795983626356110631294008115727848805560023387167927233504
-_EIGHTH_TOO = 39382357235489614581723060781553021112529911719440698176882885853963445705823
-SMALL = frozenset((0, 1, _P - 1, _EIGHTH, _EIGHTH_TOO))
+_SHA512_BLOCK_BYTES = 128
+_ELEMENT_HASH_BYTES = 48  # of a field element with 128 bits of security
+_ORDER_EIGHT_FIRST = 325606250916557431795983626356110631294008115727848805560023387167927233504
+_ORDER_EIGHT_SECOND = 39382357235489614581723060781553021112529911719440698176882885853963445705823
+SMALL_ORDER_COORDINATES = frozenset((0, 1, _P - 1, _ORDER_EIGHT_FIRST, _ORDER_EIGHT_SECOND))
 """Coordinates of the points whose order divides eight, on the curve or on its twist."""
 
 
-def to_element(message: bytes, domain: bytes) -> int:
+def hash_to_element(message: bytes, domain: bytes) -> int:
     """A message to an element of the field: hash_to_field of RFC 9380 with expand_message_xmd."""
     if not 0 < len(domain) < 256:
         raise ValueError("a domain has 1 to 255 bytes")
-    tail = domain + bytes([len(domain)])
-    first = hashlib.sha512(bytes(_BLOCK) + message + _LENGTH.to_bytes(2, "big") + b"\0" + tail)
-    second = hashlib.sha512(first.digest() + b"\1" + tail).digest()
-    return int.from_bytes(second[:_LENGTH], "big") % _P
+    domain_suffix = domain + bytes([len(domain)])
+    first_hash = hashlib.sha512(
+        bytes(_SHA512_BLOCK_BYTES)
+        + message
+        + _ELEMENT_HASH_BYTES.to_bytes(2, "big")
+        + b"\0"
+        + domain_suffix
+    )
+    uniform_bytes = hashlib.sha512(first_hash.digest() + b"\1" + domain_suffix).digest()
+    return int.from_bytes(uniform_bytes[:_ELEMENT_HASH_BYTES], "big") % _P
 
 
 def elligator(element: int) -> int:
     """An element of the field to the coordinate of a point: Elligator 2 with Z = 2."""
     u = -_A * gmpy2.invert(1 + 2 * element * element, _P) % _P
-    return int(u) if on_curve(u) else int((-u - _A) % _P)
+    return int(u) if is_on_curve(u) else int((-u - _A) % _P)
 
 
-def on_curve(u: Any) -> bool:
+def is_on_curve(u: Any) -> bool:
     """Whether a coordinate belongs to the curve; otherwise it belongs to the twist."""
     return bool(gmpy2.jacobi(u * (u * (u + _A) + 1) % _P, _P) >= 0)
 
@@ -72,11 +86,11 @@ def to_point(message: bytes, domain: bytes) -> bytes:
     domain : bytes
         Points of different domains have nothing to do with each other.
     """
-    return elligator(to_element(message, domain)).to_bytes(SIZE, "little")
+    return elligator(hash_to_element(message, domain)).to_bytes(POINT_BYTES, "little")
 
 
-def blinded(
-    points: Iterable[bytes], scalar: X25519PrivateKey, advance: Advance | None = None
+def blind_points(
+    points: Iterable[bytes], scalar: X25519PrivateKey, advance: BlindingProgress | None = None
 ) -> list[bytes]:
     """Multiply all points by a scalar, in the same order.
 
@@ -87,31 +101,31 @@ def blinded(
     advance : callable, optional
         Told now and then how many more are done.
     """
-    done: list[bytes] = []
+    blinded_points: list[bytes] = []
     try:
         for point in points:
-            done.append(scalar.exchange(X25519PublicKey.from_public_bytes(point)))
-            if advance is not None and len(done) % STEP == 0:
-                advance(STEP)
+            blinded_points.append(scalar.exchange(X25519PublicKey.from_public_bytes(point)))
+            if advance is not None and len(blinded_points) % PROGRESS_STEP == 0:
+                advance(PROGRESS_STEP)
     except ValueError:
         raise ProtocolError("out-of-range", "a point of small order cannot be blinded") from None
     if advance is not None:
-        advance(len(done) % STEP)
-    return done
+        advance(len(blinded_points) % PROGRESS_STEP)
+    return blinded_points
 
 
-def points_of(data: bytes) -> list[bytes]:
+def parse_points(data: bytes) -> list[bytes]:
     """Parse a list of points; refuse invalid, repeated and small-order points."""
-    if not data or len(data) % SIZE:
+    if not data or len(data) % POINT_BYTES:
         raise ProtocolError("wrong-length", f"{len(data)} bytes are not a list of points")
-    points = [data[i : i + SIZE] for i in range(0, len(data), SIZE)]
+    points = [data[offset : offset + POINT_BYTES] for offset in range(0, len(data), POINT_BYTES)]
     for point in points:
         u = int.from_bytes(point, "little")
         if u >= _P:
             raise ProtocolError("out-of-range", "a point is not written in the one proper way")
-        if u in SMALL:
+        if u in SMALL_ORDER_COORDINATES:
             raise ProtocolError("out-of-range", "a point has a small order: it would blind nothing")
-        if not on_curve(u):
+        if not is_on_curve(u):
             raise ProtocolError("out-of-range", "a point is not on the curve but on its twist")
     if len(set(points)) < len(points):
         raise ProtocolError("duplicate", "a point occurs twice in a list; ids are unique")

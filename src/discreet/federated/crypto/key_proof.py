@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHALLENGES",
-    "MAX_BITS",
+    "MAX_MODULUS_BITS",
     "derive_challenges",
     "parse_proof",
     "prove_modulus",
@@ -40,8 +40,8 @@ SMALLEST_FACTOR_BITS = 16  # primes below 2^16 are ruled out by division
 SOUNDNESS_BITS = 128  # a modulus that is not a proper one passes with probability below 2^-128
 CHALLENGES = SOUNDNESS_BITS // SMALLEST_FACTOR_BITS  # roots; section 3.2 of the paper
 EXCESS_BITS = 128  # of a hash value beyond those of N: reduced mod N it is within 2^-128 of uniform
-DOMAIN = b"discreet/paillier-modulus/1\0"
-MAX_BITS = 8192  # of a modulus; longer ones only cost time
+PROOF_DOMAIN = b"discreet/paillier-modulus/1\0"
+MAX_MODULUS_BITS = 8192  # of a modulus; longer ones only cost time
 REMEMBERED_PROOFS = 64  # a manifest is checked again with every signature that is added
 
 
@@ -62,15 +62,21 @@ def derive_challenges(n: int, party: bytes) -> list[int]:
     party : bytes
         What stands for the party: its name and its public key.
     """
-    modulus = int(n).to_bytes(-(-int(n).bit_length() // 8), "big")
+    modulus_bytes = int(n).to_bytes(-(-int(n).bit_length() // 8), "big")
     # lengths are in front, so that no two pairs of modulus and party give the same seed
-    parts = (DOMAIN, len(modulus).to_bytes(4, "big"), modulus, len(party).to_bytes(4, "big"), party)
-    seed = hashlib.sha256(b"".join(parts)).digest()
-    width = -(-(int(n).bit_length() + EXCESS_BITS) // 8)
+    seed_parts = (
+        PROOF_DOMAIN,
+        len(modulus_bytes).to_bytes(4, "big"),
+        modulus_bytes,
+        len(party).to_bytes(4, "big"),
+        party,
+    )
+    seed = hashlib.sha256(b"".join(seed_parts)).digest()
+    challenge_bytes = -(-(int(n).bit_length() + EXCESS_BITS) // 8)
     challenges = []
     for number in range(CHALLENGES):
-        expanded = hashlib.shake_256(seed + number.to_bytes(4, "big")).digest(width)
-        challenges.append(int.from_bytes(expanded, "big") % n)
+        challenge_hash = hashlib.shake_256(seed + number.to_bytes(4, "big")).digest(challenge_bytes)
+        challenges.append(int.from_bytes(challenge_hash, "big") % n)
     return challenges
 
 
@@ -87,16 +93,18 @@ def prove_modulus(key: PrivateKey, party: bytes) -> bytes:
 
     p, q, n = gmpy2.mpz(key.p), gmpy2.mpz(key.q), key.public.n
     root_mod_p, root_mod_q = gmpy2.invert(n, p - 1), gmpy2.invert(n, q - 1)
-    p_inverse, width = gmpy2.invert(p, q), -(-key.public.bits // 8)
+    p_inverse, root_bytes = gmpy2.invert(p, q), -(-key.public.bits // 8)
     roots = []
     for challenge in derive_challenges(n, party):
-        low = gmpy2.powmod(challenge % p, root_mod_p, p)
-        high = gmpy2.powmod(challenge % q, root_mod_q, q)
-        roots.append(int(low + p * ((high - low) * p_inverse % q)).to_bytes(width, "big"))
+        root_p = gmpy2.powmod(challenge % p, root_mod_p, p)
+        root_q = gmpy2.powmod(challenge % q, root_mod_q, q)
+        roots.append(
+            int(root_p + p * ((root_q - root_p) * p_inverse % q)).to_bytes(root_bytes, "big")
+        )
     return b"".join(roots)
 
 
-def verify_modulus(n: int, party: bytes, proof: bytes, owner: str) -> None:
+def verify_modulus(n: int, party: bytes, proof: bytes, owner_name: str) -> None:
     """Refuse a modulus whose proof does not show that it is well-formed.
 
     Parameters
@@ -107,15 +115,15 @@ def verify_modulus(n: int, party: bytes, proof: bytes, owner: str) -> None:
         As for :func:`derive_challenges`.
     proof : bytes
         From :func:`prove_modulus`.
-    owner : str
+    owner_name : str
         The party's name, for the refusal.
     """
     reason = _find_flaw(int(n), party, proof)
     if reason:
         raise PrivacyError(
-            f"the Paillier key of {owner} is refused: {reason}. With such a key {owner} could read "
-            f"single people's values out of sums; do not sign, and ask {owner} for a key and a "
-            f"card made with `discreet federated identity {owner} --paillier`",
+            f"the Paillier key of {owner_name} is refused: {reason}. With such a key {owner_name} "
+            f"could read single people's values out of sums; do not sign, and ask {owner_name} for "
+            f"a key and a card made with `discreet federated identity {owner_name} --paillier`",
         )
 
 
@@ -126,12 +134,12 @@ def _find_flaw(n: int, party: bytes, proof: bytes) -> str:
 
     if gmpy2.gcd(n, _product_of_small_primes()) != 1:
         return f"it has a factor below {1 << SMALLEST_FACTOR_BITS}"
-    width = -(-n.bit_length() // 8)
-    if len(proof) != CHALLENGES * width:
-        return f"its proof has {len(proof)} bytes, not {CHALLENGES} roots of {width}"
+    root_bytes = -(-n.bit_length() // 8)
+    if len(proof) != CHALLENGES * root_bytes:
+        return f"its proof has {len(proof)} bytes, not {CHALLENGES} roots of {root_bytes}"
     modulus = gmpy2.mpz(n)
     for number, challenge in enumerate(derive_challenges(n, party)):
-        root = int.from_bytes(proof[number * width : (number + 1) * width], "big")
+        root = int.from_bytes(proof[number * root_bytes : (number + 1) * root_bytes], "big")
         if not 0 < root < n or gmpy2.gcd(challenge, modulus) != 1:
             return f"root {number + 1} of its proof is not a number below N without its factors"
         if gmpy2.powmod(root, modulus, modulus) != challenge:
@@ -141,7 +149,7 @@ def _find_flaw(n: int, party: bytes, proof: bytes) -> str:
 
 def parse_proof(text: str) -> bytes:
     """A proof as it is written on a card, in hexadecimal and of limited length."""
-    if len(text) > CHALLENGES * MAX_BITS // 4:
+    if len(text) > CHALLENGES * MAX_MODULUS_BITS // 4:
         raise FormatError(f"the proof of a Paillier key has {len(text)} digits, which is too many")
     try:
         return bytes.fromhex(text)

@@ -25,52 +25,66 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from discreet.arrays import Words
 from discreet.federated.agreement.identity import Card, Identity
 
-__all__ = ["EXCESS", "Pads", "pair_key", "residues", "stream", "tag", "words"]
+__all__ = [
+    "EXCESS_BITS",
+    "Pads",
+    "compute_tag",
+    "derive_pair_key",
+    "expand_residues",
+    "expand_words",
+    "make_word_stream",
+]
 
-EXCESS = 128
+EXCESS_BITS = 128
 """Bits of a pad beyond those of N: reduced mod N it is within 2^-128 of uniform."""
 
 
-def pair_key(own: Identity, other: Card, manifest: bytes, purpose: str) -> bytes:
+def derive_pair_key(identity: Identity, peer: Card, agreement_hash: bytes, purpose: str) -> bytes:
     """Derive the 32-byte key of two parties for one purpose in one round.
 
     Parameters
     ----------
-    own : Identity
-    other : Card
-    manifest : bytes
+    identity : Identity
+    peer : Card
+    agreement_hash : bytes
         Its hash, which salts the key.
     purpose : str
         Keys for different purposes have nothing to do with each other.
     """
-    pair = " ".join(sorted((own.name, other.name)))
-    info = f"discreet/federated/1 {purpose} {pair}".encode()
-    derive = HKDF(algorithm=SHA256(), length=32, salt=manifest, info=info)
-    return derive.derive(own.secret_with(other, manifest))
+    pair = " ".join(sorted((identity.name, peer.name)))
+    derivation_info = f"discreet/federated/1 {purpose} {pair}".encode()
+    key_derivation = HKDF(algorithm=SHA256(), length=32, salt=agreement_hash, info=derivation_info)
+    return key_derivation.derive(identity.compute_shared_secret(peer, agreement_hash))
 
 
-def _stream(key: bytes) -> Callable[[int], bytes]:
+def _make_keystream(key: bytes) -> Callable[[int], bytes]:
     # the nonce may be constant: a key serves one purpose in one round, once
     cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
     return lambda count: cipher.update(bytes(count))
 
 
-def stream(key: bytes, width: int = 8) -> Callable[[int], Any]:
-    """A function that returns the next ``count`` uniform little-endian words of ``width`` bytes."""
-    drawn = _stream(key)
-    return lambda count: np.frombuffer(drawn(width * count), dtype=f"<u{width}")
+def make_word_stream(key: bytes, word_bytes: int = 8) -> Callable[[int], Any]:
+    """Make a function that returns the next uniform little-endian words of ``word_bytes`` bytes."""
+    read_keystream = _make_keystream(key)
+    return lambda count: np.frombuffer(read_keystream(word_bytes * count), dtype=f"<u{word_bytes}")
 
 
-def words(key: bytes, count: int, width: int = 8) -> Any:
+def expand_words(key: bytes, word_count: int, word_bytes: int = 8) -> Any:
     """The pad of masked counters: uniform words, of 64 bits unless told otherwise."""
-    return stream(key, width)(count)
+    return make_word_stream(key, word_bytes)(word_count)
 
 
-def residues(key: bytes, count: int, n: int) -> list[int]:
+def expand_residues(key: bytes, residue_count: int, n: int) -> list[int]:
     """The pad of plaintexts: residues mod N, each from |N| + 128 bits."""
-    each = -(-(int(n).bit_length() + EXCESS) // 8)
-    data = _stream(key)(each * count)
-    return [int.from_bytes(data[i * each : (i + 1) * each], "little") % n for i in range(count)]
+    residue_bytes = -(-(int(n).bit_length() + EXCESS_BITS) // 8)
+    keystream_bytes = _make_keystream(key)(residue_bytes * residue_count)
+    return [
+        int.from_bytes(
+            keystream_bytes[index * residue_bytes : (index + 1) * residue_bytes], "little"
+        )
+        % n
+        for index in range(residue_count)
+    ]
 
 
 class Pads:
@@ -78,44 +92,59 @@ class Pads:
 
     Parameters
     ----------
-    own : Identity
+    identity : Identity
     providers : sequence of Card
         In the order of the manifest, this one included.
     opener : Card or None
         The party that opens the result, where a pad hides it from all others.
-    manifest : bytes
+    agreement_hash : bytes
         Its hash.
     """
 
     def __init__(
-        self, own: Identity, providers: Sequence[Card], opener: Card | None, manifest: bytes
+        self,
+        identity: Identity,
+        providers: Sequence[Card],
+        opener: Card | None,
+        agreement_hash: bytes,
     ) -> None:
-        place = [card.name for card in providers].index(own.name)
-        self.later = [pair_key(own, card, manifest, "pads") for card in providers[place + 1 :]]
-        self.earlier = [pair_key(own, card, manifest, "pads") for card in providers[:place]]
-        self.opening = [pair_key(own, opener, manifest, "opening")] if opener else []
+        own_index = [card.name for card in providers].index(identity.name)
+        self.later_keys = [
+            derive_pair_key(identity, card, agreement_hash, "pads")
+            for card in providers[own_index + 1 :]
+        ]
+        self.earlier_keys = [
+            derive_pair_key(identity, card, agreement_hash, "pads")
+            for card in providers[:own_index]
+        ]
+        self.opening_keys = (
+            [derive_pair_key(identity, opener, agreement_hash, "opening")] if opener else []
+        )
 
-    def words(self, count: int) -> Words:
+    def sum_words(self, word_count: int) -> Words:
         """The sum of all pads modulo 2^64."""
-        total = np.zeros(count, dtype=np.uint64)
-        for key in self.later + self.opening:
-            total += words(key, count)
-        for key in self.earlier:
-            total -= words(key, count)
+        total = np.zeros(word_count, dtype=np.uint64)
+        for key in self.later_keys + self.opening_keys:
+            total += expand_words(key, word_count)
+        for key in self.earlier_keys:
+            total -= expand_words(key, word_count)
         return total
 
-    def residues(self, count: int, n: int) -> list[int]:
+    def sum_residues(self, residue_count: int, n: int) -> list[int]:
         """The sum of all pads modulo N."""
-        total = [0] * count
-        for sign, keys in ((1, self.later + self.opening), (-1, self.earlier)):
+        totals = [0] * residue_count
+        for sign, keys in ((1, self.later_keys + self.opening_keys), (-1, self.earlier_keys)):
             for key in keys:
-                pad = residues(key, count, n)
-                total = [a + sign * b for a, b in zip(total, pad, strict=True)]
-        return [one % n for one in total]
+                pad = expand_residues(key, residue_count, n)
+                totals = [
+                    total + sign * pad_residue
+                    for total, pad_residue in zip(totals, pad, strict=True)
+                ]
+        return [total % n for total in totals]
 
 
-def tag(key: bytes, content: bytes) -> bytes:
+def compute_tag(key: bytes, content: bytes) -> bytes:
     """Compute a MAC by which parties of a pair key compare their content."""
-    code = HMAC(key, SHA256())
-    code.update(content)
-    return code.finalize()
+    tag_code = HMAC(key, SHA256())
+    tag_code.update(content)
+    return tag_code.finalize()

@@ -28,7 +28,7 @@ from discreet.errors import PrivacyError
 from discreet.randomness import Random
 from discreet.randomness.samplers import Number
 
-__all__ = ["PolyaShares", "draw_each", "polya"]
+__all__ = ["PolyaShares", "draw_polya", "draw_shares"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class PolyaShares:
             raise PrivacyError("the noise scale is out of range (0 to 2^53); give a larger epsilon")
 
     @property
-    def needed(self) -> int:
+    def required_shares(self) -> int:
         """Shares that suffice for the guarantee, s - t; each has shape 1/(s - t)."""
         return self.parties - self.tolerated
 
@@ -70,69 +70,76 @@ class PolyaShares:
         if not self.scale:
             return 0.0
         rate = 1 / float(self.scale)
-        one = math.exp(-rate) / math.expm1(-rate) ** 2
-        return 2 * one * self.parties / self.needed
+        geometric_variance = math.exp(-rate) / math.expm1(-rate) ** 2
+        return 2 * geometric_variance * self.parties / self.required_shares
 
-    def draw(self, size: int, random: Random) -> Integers:
+    def draw_share(self, size: int, random: Random) -> Integers:
         """One party's share for each of ``size`` cells."""
         if not self.scale:
             return np.zeros(size, dtype=np.int64)
-        both = polya(self.scale, self.needed, 2 * size, random)
-        return both[:size] - both[size:]
+        polya_draws = draw_polya(self.scale, self.required_shares, 2 * size, random)
+        return polya_draws[:size] - polya_draws[size:]
 
 
-def draw_each(wanted: Sequence[tuple[PolyaShares, int]], random: Random) -> Integers:
+def draw_shares(law_sizes: Sequence[tuple[PolyaShares, int]], random: Random) -> Integers:
     """Draw shares of several (law, size) pairs, one after the other; equal laws in one draw."""
-    sizes: dict[PolyaShares, int] = {}
-    for law, size in wanted:
-        sizes[law] = sizes.get(law, 0) + size
-    drawn = {law: law.draw(size, random) for law, size in sizes.items()}
-    parts = []
-    for law, size in wanted:
-        parts.append(drawn[law][:size])
-        drawn[law] = drawn[law][size:]
-    return np.concatenate(parts)
+    total_sizes: dict[PolyaShares, int] = {}
+    for law, size in law_sizes:
+        total_sizes[law] = total_sizes.get(law, 0) + size
+    law_draws = {law: law.draw_share(size, random) for law, size in total_sizes.items()}
+    share_pieces = []
+    for law, size in law_sizes:
+        share_pieces.append(law_draws[law][:size])
+        law_draws[law] = law_draws[law][size:]
+    return np.concatenate(share_pieces)
 
 
-def polya(scale: Number, parts: int, size: int, random: Random) -> Integers:
+def draw_polya(scale: Number, part_count: int, size: int, random: Random) -> Integers:
     """Exact draws from the Polya (negative binomial) law of shape 1/parts, a = exp(-1/scale).
 
     Parameters
     ----------
     scale : int, float or Fraction
         From 0 to 2^53.
-    parts : int
+    part_count : int
         Number of draws that add up to one geometric draw.
     size : int
     random : Random
     """
-    kept = np.zeros(size, dtype=np.int64)
-    left = random.geometric(Fraction(scale), size)
-    if parts == 1:
-        return left
-    where = np.flatnonzero(left)
-    rest = left[where]
-    together = rest.size == 0 or int(rest.max()) * parts < 1 << 63
-    while where.size:
-        if together:  # length and colour from one draw, uniform on rest * parts
-            drawn = _uniform(rest * parts, random)
-            piece, mine = drawn // parts + 1, drawn % parts == 0
+    share_counts = np.zeros(size, dtype=np.int64)
+    geometric_draws = random.geometric(Fraction(scale), size)
+    if part_count == 1:
+        return geometric_draws
+    open_indices = np.flatnonzero(geometric_draws)
+    remaining = geometric_draws[open_indices]
+    fits_word = remaining.size == 0 or int(remaining.max()) * part_count < 1 << 63
+    while open_indices.size:
+        if fits_word:  # length and colour from one draw, uniform on rest * parts
+            uniform_draws = _draw_uniform(remaining * part_count, random)
+            cycle_lengths = uniform_draws // part_count + 1
+            is_own_colour = uniform_draws % part_count == 0
         else:
-            piece, mine = _uniform(rest, random) + 1, random.integers(parts, where.size) == 0
-        kept[where[mine]] += piece[mine]
-        rest = rest - piece
-        going = np.flatnonzero(rest)
-        where, rest = where[going], rest[going]
-    return kept
+            cycle_lengths = _draw_uniform(remaining, random) + 1
+            is_own_colour = random.integers(part_count, open_indices.size) == 0
+        share_counts[open_indices[is_own_colour]] += cycle_lengths[is_own_colour]
+        remaining = remaining - cycle_lengths
+        unfinished = np.flatnonzero(remaining)
+        open_indices, remaining = open_indices[unfinished], remaining[unfinished]
+    return share_counts
 
 
-def _uniform(below: Integers, random: Random) -> Integers:
+def _draw_uniform(upper_bounds: Integers, random: Random) -> Integers:
     """Integers exactly uniform on 0 … below - 1, each with its own bound."""
-    bounds = below.view(np.uint64)
-    words = random.words(bounds.size)
-    drawn = words % bounds
+    unsigned_bounds = upper_bounds.view(np.uint64)
+    random_words = random.words(unsigned_bounds.size)
+    uniform_draws = random_words % unsigned_bounds
     # 2^64 mod b words at the top would favour small remainders: those are drawn again
-    unsure = np.flatnonzero(words > np.uint64(2**64 - 1) - bounds.max())
-    for index in unsure[words[unsure] > ~((np.uint64(0) - bounds[unsure]) % bounds[unsure])]:
-        drawn[index] = _uniform(below[index : index + 1], random).view(np.uint64)[0]
-    return drawn.view(np.int64)
+    possibly_biased = np.flatnonzero(random_words > np.uint64(2**64 - 1) - unsigned_bounds.max())
+    for index in possibly_biased[
+        random_words[possibly_biased]
+        > ~((np.uint64(0) - unsigned_bounds[possibly_biased]) % unsigned_bounds[possibly_biased])
+    ]:
+        uniform_draws[index] = _draw_uniform(upper_bounds[index : index + 1], random).view(
+            np.uint64
+        )[0]
+    return uniform_draws.view(np.int64)

@@ -16,10 +16,10 @@ from discreet.arrays import Integers
 from discreet.errors import PrivacyError
 from discreet.federated.refusals import ProtocolError
 
-__all__ = ["NARROW", "WIDTH", "Slots", "bound_of", "checked"]
+__all__ = ["NARROW_SLOT_BITS", "SLOT_BITS", "Slots", "check_counters", "compute_counter_bound"]
 
-WIDTH = 64
-NARROW = 48
+SLOT_BITS = 64
+NARROW_SLOT_BITS = 48
 MOST_PARTIES = 1 << 20
 
 
@@ -39,7 +39,7 @@ class Slots:
 
     bits: int
     parties: int
-    width: int = WIDTH
+    width: int = SLOT_BITS
 
     def __post_init__(self) -> None:
         if not 1 <= self.parties <= MOST_PARTIES:
@@ -55,62 +55,66 @@ class Slots:
     @property
     def offset(self) -> int:
         """Offset that each party adds to each counter; also the bound of its absolute value."""
-        return bound_of(self.parties, self.width)
+        return compute_counter_bound(self.parties, self.width)
 
-    def plaintexts(self, counters: int) -> int:
+    def count_plaintexts(self, counter_count: int) -> int:
         """Return the number of plaintexts that hold this many counters."""
-        return -(-counters // self.size)
+        return -(-counter_count // self.size)
 
-    def pack(self, values: Any) -> list[int]:
+    def pack_counters(self, values: Any) -> list[int]:
         """Counters to plaintexts; one beyond the bound is refused."""
-        whole = checked(values, self.parties, self.width)
-        shifted = (whole.view(np.uint64) + np.uint64(self.offset)).astype("<u8")
-        each = self.width // 8
-        data = shifted.view(np.uint8).reshape(-1, 8)[:, :each].tobytes()
-        step = each * self.size
+        counters = check_counters(values, self.parties, self.width)
+        shifted_counters = (counters.view(np.uint64) + np.uint64(self.offset)).astype("<u8")
+        slot_bytes = self.width // 8
+        packed_bytes = shifted_counters.view(np.uint8).reshape(-1, 8)[:, :slot_bytes].tobytes()
+        plaintext_bytes = slot_bytes * self.size
         return [
-            int.from_bytes(data[start : start + step], "little")
-            for start in range(0, len(data), step)
+            int.from_bytes(packed_bytes[start : start + plaintext_bytes], "little")
+            for start in range(0, len(packed_bytes), plaintext_bytes)
         ]
 
-    def unpack(self, plaintexts: list[int], counters: int) -> Integers:
+    def unpack_counters(self, plaintexts: list[int], counter_count: int) -> Integers:
         """Sums of all parties' plaintexts to sums of their counters."""
-        if len(plaintexts) != self.plaintexts(counters):
+        if len(plaintexts) != self.count_plaintexts(counter_count):
             raise ProtocolError(
                 "wrong-length",
-                f"{counters} counters lie in {self.plaintexts(counters)} plaintexts, "
-                f"not in {len(plaintexts)}",
+                f"{counter_count} counters lie in {self.count_plaintexts(counter_count)} "
+                f"plaintexts, not in {len(plaintexts)}",
             )
-        each, parts = self.width // 8, []
-        for index, plain in enumerate(plaintexts):
-            held = min(self.size, counters - index * self.size)
-            if plain < 0 or plain.bit_length() > self.width * held:
+        slot_bytes, slot_parts = self.width // 8, []
+        for plaintext_index, plaintext in enumerate(plaintexts):
+            counters_held = min(self.size, counter_count - plaintext_index * self.size)
+            if plaintext < 0 or plaintext.bit_length() > self.width * counters_held:
                 raise ProtocolError(
                     "out-of-range",
                     "a sum does not fit its slots: a provider left the round or did not follow it",
                 )
-            parts.append(plain.to_bytes(each * held, "little"))
-        sums = np.zeros((counters, 8), dtype=np.uint8)
-        sums[:, :each] = np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(counters, each)
+            slot_parts.append(plaintext.to_bytes(slot_bytes * counters_held, "little"))
+        sum_bytes = np.zeros((counter_count, 8), dtype=np.uint8)
+        sum_bytes[:, :slot_bytes] = np.frombuffer(b"".join(slot_parts), dtype=np.uint8).reshape(
+            counter_count, slot_bytes
+        )
         # modulo 2^64; the true sum is below 2^63 in absolute value
-        shift = np.uint64(self.parties * self.offset % 2**64)
-        return (sums.reshape(-1).view("<u8").astype(np.uint64) - shift).view(np.int64)
+        total_shift = np.uint64(self.parties * self.offset % 2**64)
+        return (sum_bytes.reshape(-1).view("<u8").astype(np.uint64) - total_shift).view(np.int64)
 
 
-def bound_of(parties: int, width: int = WIDTH) -> int:
+def compute_counter_bound(party_count: int, slot_bits: int = SLOT_BITS) -> int:
     """Return the bound of absolute values: the sum over all parties is at most half a slot."""
-    return 1 << (width - 1 - (parties - 1).bit_length())
+    return 1 << (slot_bits - 1 - (party_count - 1).bit_length())
 
 
-def checked(values: Any, parties: int, width: int = WIDTH) -> Integers:
+def check_counters(values: Any, party_count: int, slot_bits: int = SLOT_BITS) -> Integers:
     """Return counters as int64; refuse non-integers and values beyond the bound."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iu" and not all(isinstance(v, int) for v in array.tolist()):
+    counters = np.asarray(values)
+    if counters.dtype.kind not in "iu" and not all(
+        isinstance(value, int) for value in counters.tolist()
+    ):
         raise PrivacyError("counters are whole numbers")
-    bound = bound_of(parties, width)
-    if array.size and (int(array.max()) >= bound or int(array.min()) <= -bound):
+    bound = compute_counter_bound(party_count, slot_bits)
+    if counters.size and (int(counters.max()) >= bound or int(counters.min()) <= -bound):
         raise PrivacyError(
-            f"a counter is beyond {bound}, the bound for {parties} parties; "
+            f"a counter is beyond {bound}, the bound for {party_count} parties; "
             "use fewer rows or a coarser grid"
         )
-    return array.astype(np.int64)
+    return counters.astype(np.int64)

@@ -18,52 +18,68 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from discreet.federated.refusals import ProtocolError
 
-__all__ = ["content_length", "in_parts", "seal", "sealed", "sealed_length", "unseal", "unsealed"]
+__all__ = [
+    "compute_content_length",
+    "compute_sealed_length",
+    "seal",
+    "seal_bytes",
+    "split_into_parts",
+    "unseal",
+    "unseal_bytes",
+]
 
-SALT = 16
-TAG = 16
-SEGMENT = 1 << 20
+SALT_BYTES = 16
+TAG_BYTES = 16
+SEGMENT_BYTES = 1 << 20
 """Bytes of content in a segment; only the last may have fewer."""
 
 
-def sealed_length(content: int) -> int:
+def compute_sealed_length(content_size: int) -> int:
     """Return the size of a sealed message with this many bytes of content."""
-    return SALT + content + TAG * max(1, -(-content // SEGMENT))
+    return SALT_BYTES + content_size + TAG_BYTES * max(1, -(-content_size // SEGMENT_BYTES))
 
 
-def content_length(length: int) -> int:
+def compute_content_length(sealed_size: int) -> int:
     """Return the content size of a sealed message of this size; -1 if no message has it."""
-    content = length - SALT - TAG * max(1, -(-(length - SALT) // (SEGMENT + TAG)))
-    return content if content >= 0 and sealed_length(content) == length else -1
+    content_size = (
+        sealed_size
+        - SALT_BYTES
+        - TAG_BYTES * max(1, -(-(sealed_size - SALT_BYTES) // (SEGMENT_BYTES + TAG_BYTES)))
+    )
+    return (
+        content_size
+        if content_size >= 0 and compute_sealed_length(content_size) == sealed_size
+        else -1
+    )
 
 
-def in_parts(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+def split_into_parts(pieces: Iterable[bytes], part_size: int) -> Iterator[bytes]:
     """Split bytes into parts of one size; the last may be shorter, and is given even if empty."""
-    held = bytearray()
+    pending_bytes = bytearray()
     for piece in pieces:
-        held += piece
-        while len(held) > size:  # more must follow, so this is not the last
-            yield bytes(held[:size])
-            del held[:size]
-    yield bytes(held)
+        pending_bytes += piece
+        while len(pending_bytes) > part_size:  # more must follow, so this is not the last
+            yield bytes(pending_bytes[:part_size])
+            del pending_bytes[:part_size]
+    yield bytes(pending_bytes)
 
 
-def _cipher(key: bytes, salt: bytes) -> ChaCha20Poly1305:
-    derive = HKDF(algorithm=SHA256(), length=32, salt=salt, info=b"discreet/sealed/2")
-    return ChaCha20Poly1305(derive.derive(key))
+def _make_cipher(key: bytes, salt: bytes) -> ChaCha20Poly1305:
+    key_derivation = HKDF(algorithm=SHA256(), length=32, salt=salt, info=b"discreet/sealed/2")
+    return ChaCha20Poly1305(key_derivation.derive(key))
 
 
-def _nonce(number: int, last: bool) -> bytes:
-    return number.to_bytes(11, "big") + bytes([last])
+def _make_nonce(segment_index: int, is_last: bool) -> bytes:
+    return segment_index.to_bytes(11, "big") + bytes([is_last])
 
 
-def _with_last(parts: Iterator[bytes]) -> Iterator[tuple[int, bytes, bool]]:
+def _mark_last_part(segments: Iterator[bytes]) -> Iterator[tuple[int, bytes, bool]]:
     """Parts with their number, and whether each is the last."""
-    part, number = next(parts), 0
-    for following in parts:
-        yield number, part, False
-        part, number = following, number + 1
-    yield number, part, True
+    segment, segment_index = next(segments), 0
+    for next_segment in segments:
+        yield segment_index, segment, False
+        segment, segment_index = next_segment, segment_index + 1
+    yield segment_index, segment, True
 
 
 def seal(key: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -75,11 +91,11 @@ def seal(key: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
         Of the pair, for one purpose in one round.
     pieces : iterable of bytes
     """
-    salt = secrets.token_bytes(SALT)
-    cipher = _cipher(key, salt)
+    salt = secrets.token_bytes(SALT_BYTES)
+    cipher = _make_cipher(key, salt)
     yield salt
-    for number, part, last in _with_last(in_parts(pieces, SEGMENT)):
-        yield cipher.encrypt(_nonce(number, last), part, None)
+    for segment_index, segment, is_last in _mark_last_part(split_into_parts(pieces, SEGMENT_BYTES)):
+        yield cipher.encrypt(_make_nonce(segment_index, is_last), segment, None)
 
 
 def unseal(key: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -92,37 +108,39 @@ def unseal(key: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
     key : bytes
     pieces : iterable of bytes
     """
-    salt, rest = _split(iter(pieces))
-    cipher = _cipher(key, salt)
+    salt, sealed_pieces = _split_salt(iter(pieces))
+    cipher = _make_cipher(key, salt)
     try:
-        for number, part, last in _with_last(in_parts(rest, SEGMENT + TAG)):
-            yield cipher.decrypt(_nonce(number, last), part, None)
+        for segment_index, segment, is_last in _mark_last_part(
+            split_into_parts(sealed_pieces, SEGMENT_BYTES + TAG_BYTES)
+        ):
+            yield cipher.decrypt(_make_nonce(segment_index, is_last), segment, None)
     except (InvalidTag, ValueError):
         raise ProtocolError(
             "malformed", "a sealed message does not open: it was changed, or meant for others"
         ) from None
 
 
-def _split(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+def _split_salt(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     """The salt, and what follows."""
-    head = b""
+    head_bytes = b""
     for piece in pieces:
-        head += piece
-        if len(head) >= SALT:
+        head_bytes += piece
+        if len(head_bytes) >= SALT_BYTES:
             break
 
-    def rest() -> Iterator[bytes]:
-        yield head[SALT:]
+    def read_remainder() -> Iterator[bytes]:
+        yield head_bytes[SALT_BYTES:]
         yield from pieces
 
-    return head[:SALT], rest()
+    return head_bytes[:SALT_BYTES], read_remainder()
 
 
-def sealed(key: bytes, content: bytes) -> bytes:
+def seal_bytes(key: bytes, content: bytes) -> bytes:
     """Seal a short content at once."""
     return b"".join(seal(key, [content]))
 
 
-def unsealed(key: bytes, content: bytes) -> bytes:
-    """Open what :func:`sealed` closed."""
+def unseal_bytes(key: bytes, content: bytes) -> bytes:
+    """Open what :func:`seal_bytes` closed."""
     return b"".join(unseal(key, [content]))

@@ -14,19 +14,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.exports import lazily
+from discreet.exports import lazy_exports
 
-_HOME = {
-    "Collector": "federated.horizontal.collector",
-    "Provider": "federated.horizontal.provider",
-    "Receiver": "federated.horizontal.receiver",
+_EXPORTS = {
+    "HorizontalCollector": "federated.horizontal.collector",
+    "HorizontalProvider": "federated.horizontal.provider",
+    "HorizontalReceiver": "federated.horizontal.receiver",
 }
 
-__all__ = ["Collector", "Provider", "Receiver"]
+__all__ = ["HorizontalCollector", "HorizontalProvider", "HorizontalReceiver"]
 
 if TYPE_CHECKING:
-    from discreet.federated.horizontal.collector import Collector
-    from discreet.federated.horizontal.provider import Provider
-    from discreet.federated.horizontal.receiver import Receiver
+    from discreet.federated.horizontal.collector import HorizontalCollector
+    from discreet.federated.horizontal.provider import HorizontalProvider
+    from discreet.federated.horizontal.receiver import HorizontalReceiver
 
-__getattr__, __dir__ = lazily(__name__, _HOME)
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

@@ -8,14 +8,14 @@ import numpy as np
 
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.crypto.masks import pair_key
-from discreet.federated.crypto.sealing import sealed
+from discreet.federated.crypto.masks import derive_pair_key
+from discreet.federated.crypto.sealing import seal_bytes
 from discreet.federated.horizontal.arithmetic import (
     check_key,
     check_role,
-    opened,
-    routes,
-    slots_of,
+    list_routes,
+    make_slots,
+    open_totals,
 )
 from discreet.federated.messages import Inbox, Message
 from discreet.federated.release import Release
@@ -23,62 +23,72 @@ from discreet.federated.release import Release
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["Collector"]
+__all__ = ["HorizontalCollector"]
 
 
-class Collector:
+class HorizontalCollector:
     """Takes one submission of every provider and passes their sum on.
 
     Parameters
     ----------
-    own : Identity
+    identity : Identity
     manifest : Manifest
-    key : PrivateKey, optional
+    private_key : PrivateKey, optional
         Needed in mode ``probabilities`` with Paillier, where the collector opens the sum.
     """
 
-    def __init__(self, own: Identity, manifest: Manifest, key: PrivateKey | None = None) -> None:
-        check_role(own, manifest.collector, "collector", manifest)
-        manifest.enter(own)
-        self.own, self.manifest, self.key = own, manifest, key
+    def __init__(
+        self, identity: Identity, manifest: Manifest, private_key: PrivateKey | None = None
+    ) -> None:
+        check_role(identity, manifest.collector, "collector", manifest)
+        manifest.start_session(identity)
+        self.identity, self.manifest, self.private_key = identity, manifest, private_key
         if manifest.mode == "probabilities":
-            check_key(manifest, key)
-        self.inbox = Inbox(manifest, own.name, routes(manifest)[own.name])
+            check_key(manifest, private_key)
+        self.inbox = Inbox(manifest, identity.name, list_routes(manifest)[identity.name])
 
     @property
-    def missing(self) -> tuple[str, ...]:
+    def missing_senders(self) -> tuple[str, ...]:
         """Providers that have not submitted."""
-        return self.inbox.missing
+        return self.inbox.missing_senders
 
     def receive(self, data: bytes | Message) -> Message:
         """Accept a submission, or refuse it with a reason."""
-        message = self.inbox.read(data)
+        message = self.inbox.read_message(data)
         if self.manifest.aggregation == "paillier":
-            key, slots = slots_of(self.manifest)
-            key.from_bytes(message.payload, slots.plaintexts(self.manifest.layout.size))
-        self.inbox.keep(message)
+            public_key, slots = make_slots(self.manifest)
+            public_key.from_bytes(
+                message.payload, slots.count_plaintexts(self.manifest.layout.size)
+            )
+        self.inbox.accept_message(message)
         return message
 
-    def total(self) -> bytes:
+    def sum_submissions(self) -> bytes:
         """Sum all submissions; the sum stays hidden from everyone but the opener."""
-        self.inbox.require_all()
+        self.inbox.require_all_messages()
         payloads = (message.payload for message in self.inbox.accepted.values())
         if self.manifest.aggregation == "masks":
             sums = np.zeros(self.manifest.layout.size, dtype=np.uint64)
             for payload in payloads:
                 sums += np.frombuffer(payload, dtype="<u8")
             return sums.astype("<u8").tobytes()
-        key, slots = slots_of(self.manifest)
-        count = slots.plaintexts(self.manifest.layout.size)
-        columns = zip(*(key.from_bytes(payload, count) for payload in payloads), strict=True)
-        return key.to_bytes([key.add(column) for column in columns])
+        public_key, slots = make_slots(self.manifest)
+        plaintext_count = slots.count_plaintexts(self.manifest.layout.size)
+        ciphertext_columns = zip(
+            *(public_key.from_bytes(payload, plaintext_count) for payload in payloads), strict=True
+        )
+        return public_key.to_bytes([public_key.add(column) for column in ciphertext_columns])
 
-    def result(self) -> Message:
+    def make_result(self) -> Message:
         """Make the sealed result for the receiver: the hidden total, or a model."""
-        manifest, receiver, content = self.manifest, self.manifest.receiver, self.total()
+        manifest, receiver, content = self.manifest, self.manifest.receiver, self.sum_submissions()
         kind = "total"
         if manifest.mode == "probabilities":
-            release = Release.of(manifest, opened(self.own, manifest, self.key, content))
+            release = Release.from_totals(
+                manifest, open_totals(self.identity, manifest, self.private_key, content)
+            )
             kind, content = "model", release.to_probabilities()
-        key = pair_key(self.own, receiver, manifest.hash, kind)
-        return Message.create(self.own, manifest, kind, receiver.name, sealed(key, content))
+        shared_key = derive_pair_key(self.identity, receiver, manifest.hash, kind)
+        return Message.create(
+            self.identity, manifest, kind, receiver.name, seal_bytes(shared_key, content)
+        )

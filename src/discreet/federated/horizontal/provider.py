@@ -10,24 +10,24 @@ from discreet.arrays import Integers
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.crypto.masks import Pads
-from discreet.federated.crypto.packing import checked
-from discreet.federated.horizontal.arithmetic import check_role, slots_of
+from discreet.federated.crypto.packing import check_counters
+from discreet.federated.horizontal.arithmetic import check_role, make_slots
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 from discreet.randomness import CryptoRandom, Random
 
-__all__ = ["Provider"]
+__all__ = ["HorizontalProvider"]
 
 
-class Provider:
+class HorizontalProvider:
     """A provider; keys and noise are drawn at construction, before it sees any data.
 
     Parameters
     ----------
-    own : Identity
+    identity : Identity
     manifest : Manifest
         Signed by everyone.
-    known : iterable of Card
+    known_cards : iterable of Card
         Parties whose keys were checked out of band; others are believed as the manifest has them.
     random : Random, optional
         Where the noise comes from; a seeded source is for simulation and ends the promise.
@@ -35,59 +35,70 @@ class Provider:
 
     def __init__(
         self,
-        own: Identity,
+        identity: Identity,
         manifest: Manifest,
-        known: Iterable[Card] = (),
+        known_cards: Iterable[Card] = (),
         random: Random | None = None,
     ) -> None:
-        by_name = {card.name: card for card in manifest.providers}
-        check_role(own, by_name.get(own.name), "provider", manifest)
-        manifest.enter(own, known)
-        self.own, self.manifest = own, manifest
+        cards_by_name = {card.name: card for card in manifest.providers}
+        check_role(identity, cards_by_name.get(identity.name), "provider", manifest)
+        manifest.start_session(identity, known_cards)
+        self.identity, self.manifest = identity, manifest
         self.random = CryptoRandom() if random is None else random
-        masked = manifest.aggregation == "masks"
-        opener = manifest.opener if masked else None
-        self._pads = Pads(own, manifest.providers, opener, manifest.hash)
-        if not masked:
+        is_masked = manifest.aggregation == "masks"
+        opener = manifest.opener if is_masked else None
+        self._pads = Pads(identity, manifest.providers, opener, manifest.hash)
+        if not is_masked:
             from discreet.federated.crypto.paillier import Encryptor
 
-            key, slots = slots_of(manifest)
+            public_key, slots = make_slots(manifest)
             # prepared before there is data, so rather too large a table than too small a one
-            expected = max(64, 2 * slots.plaintexts(manifest.layout.size))
-            self._encryptor = Encryptor(key, expected)
-        self._noise = self.share()
+            expected_count = max(64, 2 * slots.count_plaintexts(manifest.layout.size))
+            self._encryptor = Encryptor(public_key, expected_count)
+        self._noise_share = self.draw_noise_share()
         self._submission: Message | None = None
 
-    def share(self) -> Integers:
+    def draw_noise_share(self) -> Integers:
         """Draw the share of the noise, one number for each counter."""
-        return self.manifest.share(self.manifest.layout, self.random)
+        return self.manifest.draw_noise_share(self.manifest.layout, self.random)
 
-    def submit(self, exact: Integers) -> Message:
+    def make_submission(self, exact_counts: Integers) -> Message:
         """Make the submission of this provider; every further call returns the same message.
 
         Parameters
         ----------
-        exact : array of int
-            What :meth:`Layout.vector <discreet.federated.counters.Layout.vector>` counted.
+        exact_counts : array of int
+            What :meth:`Layout.count_rows <discreet.federated.counters.Layout.count_rows>` counted.
         """
         if self._submission is None:
             manifest = self.manifest
-            if len(exact) != manifest.layout.size:
+            if len(exact_counts) != manifest.layout.size:
                 raise ProtocolError("wrong-length", "these counts do not fit the manifest")
-            noised = checked(exact + self._noise, len(manifest.providers))
-            hide = self._masked if manifest.aggregation == "masks" else self._encrypted
+            noised_counts = check_counters(
+                exact_counts + self._noise_share, len(manifest.providers)
+            )
+            hide_counts = (
+                self._mask_counts if manifest.aggregation == "masks" else self._encrypt_counts
+            )
             self._submission = Message.create(
-                self.own, manifest, "submission", manifest.collector.name, hide(noised)
+                self.identity,
+                manifest,
+                "submission",
+                manifest.collector.name,
+                hide_counts(noised_counts),
             )
         return self._submission
 
-    def _masked(self, noised: Integers) -> bytes:
-        hidden = noised.view(np.uint64) + self._pads.words(len(noised))
-        return hidden.astype("<u8").tobytes()
+    def _mask_counts(self, noised_counts: Integers) -> bytes:
+        masked_counts = noised_counts.view(np.uint64) + self._pads.sum_words(len(noised_counts))
+        return masked_counts.astype("<u8").tobytes()
 
-    def _encrypted(self, noised: Integers) -> bytes:
-        key, slots = slots_of(self.manifest)
-        plains = slots.pack(noised)
-        pads = self._pads.residues(len(plains), key.n)
-        hidden = [self._encryptor.encrypt(a + b) for a, b in zip(plains, pads, strict=True)]
-        return key.to_bytes(hidden)
+    def _encrypt_counts(self, noised_counts: Integers) -> bytes:
+        public_key, slots = make_slots(self.manifest)
+        plaintexts = slots.pack_counters(noised_counts)
+        pad_residues = self._pads.sum_residues(len(plaintexts), public_key.n)
+        ciphertexts = [
+            self._encryptor.encrypt(plaintext + pad_residue)
+            for plaintext, pad_residue in zip(plaintexts, pad_residues, strict=True)
+        ]
+        return public_key.to_bytes(ciphertexts)

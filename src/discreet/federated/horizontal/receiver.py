@@ -6,45 +6,49 @@ from typing import TYPE_CHECKING
 
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.crypto.masks import pair_key
-from discreet.federated.crypto.sealing import unsealed
-from discreet.federated.horizontal.arithmetic import check_key, check_role, opened, routes
+from discreet.federated.crypto.masks import derive_pair_key
+from discreet.federated.crypto.sealing import unseal_bytes
+from discreet.federated.horizontal.arithmetic import check_key, check_role, list_routes, open_totals
 from discreet.federated.messages import Inbox, Message
 from discreet.federated.release import Release
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["Receiver"]
+__all__ = ["HorizontalReceiver"]
 
 
-class Receiver:
+class HorizontalReceiver:
     """Gets the result of a round.
 
     Parameters
     ----------
-    own : Identity
+    identity : Identity
     manifest : Manifest
-    key : PrivateKey, optional
+    private_key : PrivateKey, optional
         Needed in mode ``counts`` with Paillier.
     """
 
-    def __init__(self, own: Identity, manifest: Manifest, key: PrivateKey | None = None) -> None:
-        check_role(own, manifest.receiver, "receiver", manifest)
-        manifest.enter(own)
-        self.own, self.manifest, self.key = own, manifest, key
+    def __init__(
+        self, identity: Identity, manifest: Manifest, private_key: PrivateKey | None = None
+    ) -> None:
+        check_role(identity, manifest.receiver, "receiver", manifest)
+        manifest.start_session(identity)
+        self.identity, self.manifest, self.private_key = identity, manifest, private_key
         if manifest.mode == "counts":
-            check_key(manifest, key)
-        self.inbox = Inbox(manifest, own.name, routes(manifest)[own.name])
+            check_key(manifest, private_key)
+        self.inbox = Inbox(manifest, identity.name, list_routes(manifest)[identity.name])
 
     def receive(self, data: bytes | Message) -> Release:
         """Open the result, or refuse it with a reason."""
-        message, manifest = self.inbox.read(data), self.manifest
-        key = pair_key(self.own, manifest.collector, manifest.hash, message.kind)
-        content = unsealed(key, message.payload)
+        message, manifest = self.inbox.read_message(data), self.manifest
+        shared_key = derive_pair_key(self.identity, manifest.collector, manifest.hash, message.kind)
+        content = unseal_bytes(shared_key, message.payload)
         if manifest.mode == "counts":
-            release = Release.of(manifest, opened(self.own, manifest, self.key, content))
+            release = Release.from_totals(
+                manifest, open_totals(self.identity, manifest, self.private_key, content)
+            )
         else:
             release = Release.from_probabilities(manifest, content)
-        self.inbox.keep(message)
+        self.inbox.accept_message(message)
         return release

@@ -11,25 +11,30 @@ import httpx
 from pydantic import BaseModel, Field
 
 from discreet.documents import parse_json
-from discreet.federated.refusals import ProtocolError, Reason, printable
+from discreet.federated.refusals import ProtocolError, Reason, escape_unprintable
 
 __all__ = [
-    "Signatures",
-    "Status",
-    "Told",
-    "answered",
-    "no_collector",
-    "refusal",
-    "refuse_transport",
+    "CollectedSignatures",
+    "RoundStatus",
+    "UploadProgress",
+    "make_wrong_server_error",
+    "parse_answer",
+    "parse_refusal",
+    "refuse_permanent_failure",
 ]
 
-NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNEXPECTED_MESSAGE")
+NOT_TLS_ERRORS = (
+    "WRONG_VERSION_NUMBER",
+    "RECORD_LAYER_FAILURE",
+    "HTTP_REQUEST",
+    "UNEXPECTED_MESSAGE",
+)
 """What OpenSSL says to an answer that is not TLS."""
 
-B = TypeVar("B", bound=BaseModel)
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
-class Status(BaseModel, strict=True):
+class RoundStatus(BaseModel, strict=True):
     """State of a round."""
 
     state: Literal["signing", "collecting", "done", "abandoned"]
@@ -37,25 +42,25 @@ class Status(BaseModel, strict=True):
     changes: int = Field(ge=0, lt=1 << 53)
 
 
-class Told(BaseModel, strict=True):
+class UploadProgress(BaseModel, strict=True):
     """How many bytes of a message the collector has."""
 
     accepted: bool
     have: int = Field(ge=0, lt=1 << 53)
 
 
-class Signatures(BaseModel, strict=True):
+class CollectedSignatures(BaseModel, strict=True):
     """The signatures in a collector's copy of an agreement; nothing else is used."""
 
     signatures: dict[str, str]
 
 
-class _Refused(BaseModel, strict=True):
+class _RefusalBody(BaseModel, strict=True):
     reason: Reason
     sentence: str
 
 
-def answered(url: str, content: bytes, shape: type[B], what: str) -> B:
+def parse_answer(url: str, content: bytes, answer_type: type[AnswerT], complaint: str) -> AnswerT:
     """Parse an answer strictly.
 
     Parameters
@@ -63,34 +68,38 @@ def answered(url: str, content: bytes, shape: type[B], what: str) -> B:
     url : str
         The collector's address.
     content : bytes
-    shape : type
-    what : str
+    answer_type : type
+    complaint : str
         What it does not do if it answers otherwise, such as "tells no status of a round".
     """
     try:
-        return shape.model_validate(parse_json(content))
+        return answer_type.model_validate(parse_json(content))
     except (ValueError, RecursionError):
-        raise no_collector(url, what) from None
+        raise make_wrong_server_error(url, complaint) from None
 
 
-def refusal(url: str, answer: httpx.Response, path: str, kind: str) -> ProtocolError:
+def parse_refusal(url: str, response: httpx.Response, path: str, media_type: str) -> ProtocolError:
     """Parse a refusal; the text is untrusted, so control characters are escaped."""
-    found = answered(
-        url, answer.content, _Refused, f"answered {path} with {answer.status_code} ({kind})"
+    refusal_body = parse_answer(
+        url,
+        response.content,
+        _RefusalBody,
+        f"answered {path} with {response.status_code} ({media_type})",
     )
-    return ProtocolError(found.reason, printable(found.sentence))
+    return ProtocolError(refusal_body.reason, escape_unprintable(refusal_body.sentence))
 
 
-def no_collector(url: str, what: str) -> ProtocolError:
+def make_wrong_server_error(url: str, complaint: str) -> ProtocolError:
     """Make the error for an address where no discreet collector answers."""
     return ProtocolError(
         "malformed",
-        f"{url} {printable(what)}: this is not a discreet collector; it may be a proxy or "
-        "another server; check the address and the port with the operator of the collector",
+        f"{url} {escape_unprintable(complaint)}: this is not a discreet collector; it may be a "
+        "proxy or another server; check the address and the port with the operator of the "
+        "collector",
     )
 
 
-def refuse_transport(url: str, error: httpx.TransportError) -> None:
+def refuse_permanent_failure(url: str, error: httpx.TransportError) -> None:
     """Raise errors that a retry cannot mend: TLS on one side only, or a wrong certificate.
 
     Parameters
@@ -100,9 +109,9 @@ def refuse_transport(url: str, error: httpx.TransportError) -> None:
     error : TransportError
         What came of asking it; an error that may pass is left alone.
     """
-    said, host = str(error), httpx.URL(url).host
-    if "CERTIFICATE_VERIFY_FAILED" in said:
-        if "mismatch" in said:
+    error_text, host = str(error), httpx.URL(url).host
+    if "CERTIFICATE_VERIFY_FAILED" in error_text:
+        if "mismatch" in error_text:
             raise ProtocolError(
                 "wrong-signature",
                 f"the certificate of the collector at {url} is not for {host}; use the "
@@ -113,14 +122,16 @@ def refuse_transport(url: str, error: httpx.TransportError) -> None:
             f"the certificate of the collector at {url} is not under the authority; name "
             "the one that signed it with --authority",
         )
-    if isinstance(error, httpx.ConnectError) and any(one in said for one in NO_TLS):
+    if isinstance(error, httpx.ConnectError) and any(
+        error_code in error_text for error_code in NOT_TLS_ERRORS
+    ):
         raise ProtocolError(
             "malformed",
             f"the collector at {url} does not use TLS; start it with --certificate and "
             "--certificate-key, or on one machine write http://",
         )
-    closed = isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError))
-    if closed and url.startswith("http://") and _speaks_tls(url):
+    was_closed = isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError))
+    if was_closed and url.startswith("http://") and _has_tls_server(url):
         raise ProtocolError(
             "malformed",
             f"the collector at {url} uses TLS; write https:// instead of http://, and "
@@ -128,7 +139,7 @@ def refuse_transport(url: str, error: httpx.TransportError) -> None:
         )
 
 
-def _speaks_tls(url: str) -> bool:
+def _has_tls_server(url: str) -> bool:
     """Whether a TLS handshake succeeds at an address; sends nothing, trusts no certificate."""
     import socket
     import ssl
@@ -138,8 +149,8 @@ def _speaks_tls(url: str) -> bool:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         with (
-            socket.create_connection((address.host, address.port or 80), 5) as line,
-            context.wrap_socket(line, server_hostname=address.host),
+            socket.create_connection((address.host, address.port or 80), 5) as connection,
+            context.wrap_socket(connection, server_hostname=address.host),
         ):
             return True
     except (OSError, ValueError):

@@ -21,63 +21,70 @@ from discreet.errors import SchemaError
 from discreet.federated.agreement import signed
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.agreement.signed import Agreement, seconds_left
-from discreet.federated.messages import CHUNK, HEADER, MESSAGE, RAW, Message, request_bytes
-from discreet.federated.refusals import ProtocolError, printable
+from discreet.federated.agreement.signed import Agreement, compute_seconds_left
+from discreet.federated.messages import (
+    CHUNK_BYTES,
+    MESSAGE_HEADER,
+    RAW_MEDIA_TYPE,
+    SIGNATURE_HEADER,
+    Message,
+    encode_request,
+)
+from discreet.federated.refusals import ProtocolError, escape_unprintable
 from discreet.federated.service import answers
-from discreet.federated.service.folder import Folder, Growing
-from discreet.serving import trusting
+from discreet.federated.service.folder import PartialBody, StateFolder
+from discreet.serving import create_trusting_context
 
-__all__ = ["Connection", "Line", "SignedRequests"]
+__all__ = ["CollectorClient", "RoundClient", "SignedRequests"]
 
-A = TypeVar("A", bound=Agreement)
-B = TypeVar("B", bound=BaseModel)
+AgreementT = TypeVar("AgreementT", bound=Agreement)
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
-PAUSE = 0.1
-PATIENCE = 30.0
-JSON = "application/json"
-FIRST = 1 << 16
+RETRY_SECONDS = 0.1
+REQUEST_TIMEOUT = 30.0
+JSON_MEDIA_TYPE = "application/json"
+FIRST_CHUNK_BYTES = 1 << 16
 """Bytes of the first chunk; on a quick line they get longer."""
-SHORTEST = 1 << 14
+MIN_CHUNK_BYTES = 1 << 14
 """Bytes of a chunk on a line that keeps breaking."""
-MOMENT = 1.0
+TARGET_CHUNK_SECONDS = 1.0
 """Seconds that a chunk should not take much longer than."""
-TRIES = 3
+MAX_TRANSFER_TRIES = 3
 """How often a damaged body is sent or fetched at most."""
-STUCK = 10
+MAX_STALLED_CHUNKS = 10
 """Chunks in a row that a collector may answer without having more than before."""
-ON = "going on"
+BETWEEN_STEPS = "going on"
 """Progress text between two named steps."""
-Again = Callable[[], dict[str, Any]]
+MakeRequestArguments = Callable[[], dict[str, Any]]
 
 
-class Listener(Protocol):
+class ProgressListener(Protocol):
     """Receives status lines and progress of a party."""
 
     def say(self, line: str, /) -> None:
         """Report what is being waited for, whenever that changes."""
 
-    def show(self, what: str, done: int, whole: int, /) -> None:
+    def show(self, step: str, done: int, total: int, /) -> None:
         """Report progress of the current step; the total is 0 if unknown."""
 
 
-class Nobody:
+class NullListener:
     """Discards status lines and progress."""
 
     def say(self, line: str, /) -> None:
         """Nothing."""
 
-    def show(self, what: str, done: int, whole: int, /) -> None:
+    def show(self, step: str, done: int, total: int, /) -> None:
         """Nothing."""
 
 
-LARGEST_ANSWER = 4 << 20
+MAX_ANSWER_BYTES = 4 << 20
 """Bytes of an answer at most: a chunk, or a manifest with its signatures."""
-FAREWELL = 5.0
+FAREWELL_SECONDS = 5.0
 """Seconds that a leaving party waits for the collector to acknowledge."""
-FAREWELL_TRIES = 5
+MAX_FAREWELL_TRIES = 5
 """How often a leaving party notifies the collector at most."""
-LONELY = 60.0
+MAX_SILENCE_SECONDS = 60.0
 """Seconds without an answer after which a party that has made all its messages leaves."""
 
 
@@ -86,59 +93,65 @@ class SignedRequests(httpx.Auth):
 
     Parameters
     ----------
-    own : Identity
-    manifest : Agreement
+    identity : Identity
+    agreement : Agreement
     """
 
-    def __init__(self, own: Identity, manifest: Agreement) -> None:
-        self.own, self.manifest = own, manifest
+    def __init__(self, identity: Identity, agreement: Agreement) -> None:
+        self.identity, self.agreement = identity, agreement
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         """Add the header with name, time and signature."""
-        target, moment = request.url.raw_path.decode(), str(int(signed.now().timestamp()))
-        signature = self.own.sign(request_bytes(self.manifest, request.method, target, moment))
-        request.headers[HEADER] = f"{self.own.name} {moment} {signature.hex()}"
+        target = request.url.raw_path.decode()
+        timestamp = str(int(signed.get_current_time().timestamp()))
+        signature = self.identity.sign(
+            encode_request(self.agreement, request.method, target, timestamp)
+        )
+        request.headers[SIGNATURE_HEADER] = f"{self.identity.name} {timestamp} {signature.hex()}"
         yield request
 
 
-class Line(Generic[A]):
+class CollectorClient(Generic[AgreementT]):
     """Client of one collector under one agreement.
 
     Parameters
     ----------
     url : str
         Such as ``https://collector.example:8443``.
-    own : Identity
-    manifest : Manifest or Invitation
+    identity : Identity
+    agreement : Manifest or Invitation
         As one has read and approved it.
     authority : str, optional
         A file with the certificate that the collector's must be signed by.
-    tell : Listener, optional
+    listener : ProgressListener, optional
         Told what is being waited for, and how far a transfer is.
     """
 
     def __init__(
         self,
         url: str,
-        own: Identity,
-        manifest: A,
+        identity: Identity,
+        agreement: AgreementT,
         *,
         authority: str | None = None,
-        tell: Listener | None = None,
+        listener: ProgressListener | None = None,
     ) -> None:
-        if not url.startswith(("http://", "https://")) or not _host(url):
+        if not url.startswith(("http://", "https://")) or not _parse_host(url):
             raise SchemaError(f"invalid address {url!r}; write https://collector.example:8443")
-        verify: Any = True if authority is None else trusting(authority)
+        tls_verification: Any = True if authority is None else create_trusting_context(authority)
         self.url = url.rstrip("/")
-        tell = tell or Nobody()
-        self.own, self.manifest, self.say, self.said = own, manifest, tell.say, ""
-        self.show, self.chunk = tell.show, FIRST
-        self.alone: float | None = None
+        listener = listener or NullListener()
+        self.identity = identity
+        self.agreement = agreement
+        self.say = listener.say
+        self.last_status = ""
+        self.show, self.chunk_bytes = listener.show, FIRST_CHUNK_BYTES
+        self.max_silence_seconds: float | None = None
         self.http = httpx.Client(
             base_url=url,
-            auth=SignedRequests(own, manifest),
-            timeout=PATIENCE,
-            verify=verify,
+            auth=SignedRequests(identity, agreement),
+            timeout=REQUEST_TIMEOUT,
+            verify=tls_verification,
             trust_env=False,
             headers={"accept-encoding": "identity"},
         )
@@ -155,222 +168,275 @@ class Line(Generic[A]):
         self.http.close()
 
     @contextmanager
-    def busy(self, what: str) -> Iterator[None]:
+    def show_busy(self, step_name: str) -> Iterator[None]:
         """Report a step as progress while the block runs."""
-        self.show(what, 0, 0)
+        self.show(step_name, 0, 0)
         yield
-        self.show(ON, 0, 0)
+        self.show(BETWEEN_STEPS, 0, 0)
 
-    def _tell(self, line: str) -> None:
-        head = line.rpartition(", ")[0] or line  # the seconds alone are no news
-        if head != self.said:
-            self.said = head
-            self.say(line)
+    def _report_waiting(self, status_line: str) -> None:
+        status_text = (
+            status_line.rpartition(", ")[0] or status_line
+        )  # the seconds alone are no news
+        if status_text != self.last_status:
+            self.last_status = status_text
+            self.say(status_line)
         else:
-            self.show(head, 0, 0)
+            self.show(status_text, 0, 0)
 
-    def _paced(self, method: str, path: str, again: Again) -> httpx.Response:
+    def _request_paced(
+        self, method: str, path: str, make_arguments: MakeRequestArguments
+    ) -> httpx.Response:
         """Transfer a chunk and adapt the size of the next to the speed of the connection."""
-        began = time.monotonic()
-        answer = self._request(method, path, again)
-        if answer.status_code == 204:
-            return answer
-        if time.monotonic() - began < MOMENT:
-            self.chunk = min(CHUNK, 2 * self.chunk)
+        start_time = time.monotonic()
+        response = self._request(method, path, make_arguments)
+        if response.status_code == 204:
+            return response
+        if time.monotonic() - start_time < TARGET_CHUNK_SECONDS:
+            self.chunk_bytes = min(CHUNK_BYTES, 2 * self.chunk_bytes)
         else:
-            self.chunk = max(SHORTEST, self.chunk // 2)
-        return answer
+            self.chunk_bytes = max(MIN_CHUNK_BYTES, self.chunk_bytes // 2)
+        return response
 
-    def _request(self, method: str, path: str, again: Again = dict, **how: Any) -> httpx.Response:
+    def _request(
+        self,
+        method: str,
+        path: str,
+        make_arguments: MakeRequestArguments = dict,
+        **fixed_arguments: Any,
+    ) -> httpx.Response:
         """Ask until there is an answer; a refusal is raised.
 
         Parameters
         ----------
         method, path : str
-        again : callable
+        make_arguments : callable
             Gives what is different at every try: chunks get shorter when a line breaks.
         """
-        began: float | None = None
+        first_failure: float | None = None
         while True:
             try:
-                answer = self._once(method, path, **again(), **how)
+                response = self._request_once(method, path, **make_arguments(), **fixed_arguments)
             except httpx.TransportError as error:
-                answers.refuse_transport(self.url, error)
-                began = time.monotonic() if began is None else began
-                self._waiting_since(began, f"does not answer ({type(error).__name__})")
+                answers.refuse_permanent_failure(self.url, error)
+                first_failure = time.monotonic() if first_failure is None else first_failure
+                self._wait_for_collector(first_failure, f"does not answer ({type(error).__name__})")
                 continue
-            kind = answer.headers.get("content-type", "nothing").partition(";")[0]
-            if answer.status_code == 204 or (answer.status_code < 300 and kind in (JSON, RAW)):
-                return answer
-            refusal = answers.refusal(self.url, answer, path, kind)
+            media_type = response.headers.get("content-type", "nothing").partition(";")[0]
+            if response.status_code == 204 or (
+                response.status_code < 300 and media_type in (JSON_MEDIA_TYPE, RAW_MEDIA_TYPE)
+            ):
+                return response
+            refusal = answers.parse_refusal(self.url, response, path, media_type)
             if refusal.reason != "storage":
                 raise refusal
-            self._tell(f"waiting: {refusal.sentence}")
-            self._give_up_if_over(refusal.sentence)
-            time.sleep(10 * PAUSE)
+            self._report_waiting(f"waiting: {refusal.sentence}")
+            self._refuse_past_deadline(refusal.sentence)
+            time.sleep(10 * RETRY_SECONDS)
 
-    def _once(self, method: str, path: str, **how: Any) -> httpx.Response:
+    def _request_once(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         """Send one request; refuse an answer that is too long, to limit memory."""
-        with self.http.stream(method, path, **how) as answer:
-            data = bytearray()
-            for piece in answer.iter_raw():  # as it came: nothing unpacks to more than was sent
-                data += piece
-                if len(data) > LARGEST_ANSWER:
-                    raise answers.no_collector(self.url, f"answered {path} with too many bytes")
-            told = {name: answer.headers.get(name, "") for name in ("content-type", MESSAGE)}
-            return httpx.Response(answer.status_code, headers=told, content=bytes(data))
+        with self.http.stream(method, path, **arguments) as stream:
+            body_bytes = bytearray()
+            for piece in stream.iter_raw():  # as it came: nothing unpacks to more than was sent
+                body_bytes += piece
+                if len(body_bytes) > MAX_ANSWER_BYTES:
+                    raise answers.make_wrong_server_error(
+                        self.url, f"answered {path} with too many bytes"
+                    )
+            kept_headers = {
+                header_name: stream.headers.get(header_name, "")
+                for header_name in ("content-type", MESSAGE_HEADER)
+            }
+            return httpx.Response(
+                stream.status_code, headers=kept_headers, content=bytes(body_bytes)
+            )
 
-    def _waiting_since(self, began: float, what: str) -> None:
-        self._give_up_if_over(f"the collector {what}")
-        if self.alone is not None and time.monotonic() - began > self.alone:
+    def _wait_for_collector(self, first_failure: float, failure_text: str) -> None:
+        self._refuse_past_deadline(f"the collector {failure_text}")
+        if (
+            self.max_silence_seconds is not None
+            and time.monotonic() - first_failure > self.max_silence_seconds
+        ):
             raise ProtocolError("lonely", f"the collector at {self.url} is gone") from None
-        self.chunk = max(SHORTEST, self.chunk // 2)
-        self._tell(f"waiting for the collector at {self.url}, which does not answer")
-        time.sleep(PAUSE)
+        self.chunk_bytes = max(MIN_CHUNK_BYTES, self.chunk_bytes // 2)
+        self._report_waiting(f"waiting for the collector at {self.url}, which does not answer")
+        time.sleep(RETRY_SECONDS)
 
-    def _give_up_if_over(self, line: str) -> None:
-        left = seconds_left(self.manifest)
-        if left is not None and left < -2 * PAUSE:  # the collector speaks first
-            raise ProtocolError("abandoned", f"the deadline has passed, the round is over; {line}")
+    def _refuse_past_deadline(self, status_line: str) -> None:
+        remaining_seconds = compute_seconds_left(self.agreement)
+        if (
+            remaining_seconds is not None and remaining_seconds < -2 * RETRY_SECONDS
+        ):  # the collector speaks first
+            raise ProtocolError(
+                "abandoned", f"the deadline has passed, the round is over; {status_line}"
+            )
 
-    def _until(self, ready: Callable[[str], Any]) -> Any:
+    def _wait_until_ready(self, take_if_ready: Callable[[str], Any]) -> Any:
         """Poll the status until the callback returns a value; report who is missing meanwhile."""
-        changes = -1  # the first answer comes at once
+        last_change = -1  # the first answer comes at once
         while True:
-            answer = self._request("GET", "/status", params={"changes": changes})
-            status = self._read(answer, answers.Status, "gives no status of a round")
-            changes, line = status.changes, printable(status.line)
-            found = ready(status.state)
-            if found is not None:
-                self.show(ON, 0, 0)  # what was waited for is here
-                return found
+            response = self._request("GET", "/status", params={"changes": last_change})
+            status = self._parse_answer(response, answers.RoundStatus, "gives no status of a round")
+            last_change, status_line = status.changes, escape_unprintable(status.line)
+            result = take_if_ready(status.state)
+            if result is not None:
+                self.show(BETWEEN_STEPS, 0, 0)  # what was waited for is here
+                return result
             if status.state == "abandoned":
-                raise ProtocolError("abandoned", line)
-            self._tell(line)
+                raise ProtocolError("abandoned", status_line)
+            self._report_waiting(status_line)
             if status.state != "done":
-                self._give_up_if_over(line)
+                self._refuse_past_deadline(status_line)
 
-    def _read(self, answer: httpx.Response, shape: type[B], what: str) -> B:
-        return answers.answered(self.url, answer.content, shape, what)
+    def _parse_answer(
+        self, response: httpx.Response, answer_type: type[AnswerT], complaint: str
+    ) -> AnswerT:
+        return answers.parse_answer(self.url, response.content, answer_type, complaint)
 
-    def agreed(self, known: tuple[Card, ...] = ()) -> A:
+    def sign_agreement(self, known_cards: tuple[Card, ...] = ()) -> AgreementT:
         """Sign the agreement, wait for everyone's signature, and check them all."""
-        self.manifest.require_known(self.own.card, known)
-        signature = self.manifest.signed_by(self.own).signatures[self.own.name]
-        self._request("POST", f"/signatures/{self.own.name}", content=signature)
+        self.agreement.require_known_parties(self.identity.card, known_cards)
+        signature = self.agreement.with_signatures(self.identity).signatures[self.identity.name]
+        self._request("POST", f"/signatures/{self.identity.name}", content=signature)
 
-        def whole(state: str) -> A | None:
+        def load_if_signed(state: str) -> AgreementT | None:
             if state not in ("collecting", "done"):
                 return None
             # everything but the signatures is taken from one's own copy
-            kind, answer = self.manifest.KIND, self._request("GET", "/manifest")
-            told = self._read(answer, answers.Signatures, f"has no signatures of a {kind}")
-            found: A = replace(cast(Any, self.manifest), signatures=told.signatures)
-            return None if found.unsigned else found
+            agreement_kind, response = self.agreement.KIND, self._request("GET", "/manifest")
+            collected = self._parse_answer(
+                response, answers.CollectedSignatures, f"has no signatures of a {agreement_kind}"
+            )
+            agreement: AgreementT = replace(
+                cast(Any, self.agreement), signatures=collected.signatures
+            )
+            return None if agreement.unsigned_parties else agreement
 
-        manifest: A = self._until(whole)
-        manifest.require_agreed()
-        return manifest
+        signed_agreement: AgreementT = self._wait_until_ready(load_if_signed)
+        signed_agreement.require_all_signatures()
+        return signed_agreement
 
-    def send(self, message: Message) -> None:
+    def send_message(self, message: Message) -> None:
         """Send a message; one that was accepted before counts as sent."""
         try:
-            for tries in range(TRIES):
+            for attempt in range(MAX_TRANSFER_TRIES):
                 try:
-                    return self._send(message)
+                    return self._send_chunks(message)
                 except ProtocolError as error:
-                    if error.reason not in ("damaged", "truncated") or tries == TRIES - 1:
+                    if (
+                        error.reason not in ("damaged", "truncated")
+                        or attempt == MAX_TRANSFER_TRIES - 1
+                    ):
                         raise
         except ProtocolError as error:
             if error.reason != "replayed":
                 raise
 
-    def _send(self, message: Message) -> None:
-        what = f"sending {message.kind} for {message.recipient}"
-        far, stuck = answers.Told(accepted=False, have=0), 0
-        self.show(what, far.have, message.size)
-        if message.size > FIRST:  # some of it may be there already
-            header = {MESSAGE: message.header.decode()}
-            far = self._told(message, self._request("POST", "/messages", headers=header))
-        while not far.accepted:
-            before, part = far.have, partial(self._part, message, far.have)
-            far = self._told(message, self._paced("POST", "/messages", part))
-            stuck = 0 if far.have > before else stuck + 1
-            if stuck > STUCK:
+    def _send_chunks(self, message: Message) -> None:
+        step_name = f"sending {message.kind} for {message.recipient}"
+        upload_progress, stalled_chunks = answers.UploadProgress(accepted=False, have=0), 0
+        self.show(step_name, upload_progress.have, message.size)
+        if message.size > FIRST_CHUNK_BYTES:  # some of it may be there already
+            headers = {MESSAGE_HEADER: message.header.decode()}
+            upload_progress = self._parse_upload_progress(
+                message, self._request("POST", "/messages", headers=headers)
+            )
+        while not upload_progress.accepted:
+            previous_size = upload_progress.have
+            make_arguments = partial(self._make_chunk_request, message, upload_progress.have)
+            upload_progress = self._parse_upload_progress(
+                message, self._request_paced("POST", "/messages", make_arguments)
+            )
+            stalled_chunks = 0 if upload_progress.have > previous_size else stalled_chunks + 1
+            if stalled_chunks > MAX_STALLED_CHUNKS:
                 raise ProtocolError(
                     "truncated",
                     f"the collector at {self.url} accepts no more bytes of the {message.kind}",
                 )
-            self.show(what, far.have, message.size)
+            self.show(step_name, upload_progress.have, message.size)
 
-    def _part(self, message: Message, start: int) -> dict[str, Any]:
+    def _make_chunk_request(self, message: Message, offset: int) -> dict[str, Any]:
         """A request with the next chunk of a body."""
         return {
-            "params": {"offset": start},
-            "headers": {MESSAGE: message.header.decode()},
-            "content": message.body.part(start, start + self.chunk).read(),
+            "params": {"offset": offset},
+            "headers": {MESSAGE_HEADER: message.header.decode()},
+            "content": message.body.get_slice(offset, offset + self.chunk_bytes).read(),
         }
 
-    def _told(self, message: Message, answer: httpx.Response) -> answers.Told:
+    def _parse_upload_progress(
+        self, message: Message, response: httpx.Response
+    ) -> answers.UploadProgress:
         """How far a message has come."""
-        found = self._read(answer, answers.Told, "does not say how much of a message it has")
-        if found.have > message.size:
-            raise answers.no_collector(self.url, "has more of a message than there is")
-        return found
+        upload_progress = self._parse_answer(
+            response, answers.UploadProgress, "does not say how much of a message it has"
+        )
+        if upload_progress.have > message.size:
+            raise answers.make_wrong_server_error(self.url, "has more of a message than there is")
+        return upload_progress
 
-    def take(self, kind: str, sender: str, kept: Folder) -> Message:
+    def fetch_message(self, kind: str, sender: str, state_folder: StateFolder) -> Message:
         """Wait for a message; its body is put into a folder, and checked.
 
         Parameters
         ----------
         kind, sender : str
-        kept : Folder
+        state_folder : StateFolder
             What is there of the body already is not fetched again.
         """
-        for tries in range(TRIES):
-            message, data = self._until(lambda state: self._chunk(kind, sender, 0))
-            body = kept.growing(f"{sender} {kind}", message)
+        for attempt in range(MAX_TRANSFER_TRIES):
+            message, chunk = self._wait_until_ready(
+                lambda state: self._fetch_chunk(kind, sender, 0)
+            )
+            partial_body = state_folder.open_partial_body(f"{sender} {kind}", message)
             try:
-                body.add(0, data)
-                return self._fetched(message, body)
+                partial_body.add_chunk(0, chunk)
+                return self._fetch_remainder(message, partial_body)
             except ProtocolError as error:
-                if error.reason not in ("damaged", "truncated") or tries == TRIES - 1:
+                if (
+                    error.reason not in ("damaged", "truncated")
+                    or attempt == MAX_TRANSFER_TRIES - 1
+                ):
                     raise
         raise AssertionError("unreachable")
 
-    def _fetched(self, message: Message, body: Growing) -> Message:
+    def _fetch_remainder(self, message: Message, partial_body: PartialBody) -> Message:
         """The rest of a body, a chunk at a time."""
-        what = f"fetching {message.kind} of {message.sender}"
-        while body.size < message.size:
-            found = self._chunk(message.kind, message.sender, body.size)
-            if found is None or found[0] != message or not found[1]:
+        step_name = f"fetching {message.kind} of {message.sender}"
+        while partial_body.size < message.size:
+            fetched_chunk = self._fetch_chunk(message.kind, message.sender, partial_body.size)
+            if fetched_chunk is None or fetched_chunk[0] != message or not fetched_chunk[1]:
                 raise ProtocolError("truncated", f"the {message.kind} changed on its way")
-            body.add(body.size, found[1])
-            self.show(what, body.size, message.size)
-        return body.whole()
+            partial_body.add_chunk(partial_body.size, fetched_chunk[1])
+            self.show(step_name, partial_body.size, message.size)
+        return partial_body.read_complete_message()
 
-    def _chunk(self, kind: str, sender: str, offset: int) -> tuple[Message, bytes] | None:
+    def _fetch_chunk(self, kind: str, sender: str, offset: int) -> tuple[Message, bytes] | None:
         """The header of a message, and a chunk of its body, once it is there."""
-        path, asked = f"/messages/{self.own.name}", {"kind": kind, "sender": sender}
+        path, query = f"/messages/{self.identity.name}", {"kind": kind, "sender": sender}
 
-        def again() -> dict[str, Any]:
-            return {"params": {**asked, "offset": offset, "limit": self.chunk}}
+        def make_arguments() -> dict[str, Any]:
+            return {"params": {**query, "offset": offset, "limit": self.chunk_bytes}}
 
-        answer = self._paced("GET", path, again)
-        if answer.status_code == 204:
+        response = self._request_paced("GET", path, make_arguments)
+        if response.status_code == 204:
             return None
-        return Message.from_header(answer.headers.get(MESSAGE, "").encode()), answer.content
+        return Message.from_header(
+            response.headers.get(MESSAGE_HEADER, "").encode()
+        ), response.content
 
     def leave_if_alone(self) -> None:
         """From now on leave if the collector does not answer for long: nothing depends on it."""
-        self.alone = LONELY
+        self.max_silence_seconds = MAX_SILENCE_SECONDS
 
-    def confirm(self) -> None:
+    def confirm_result(self) -> None:
         """Acknowledge the result; if the collector is gone, continue."""
         self.leave_if_alone()
-        collector = self.manifest.collector.name
+        collector = self.agreement.collector.name
         try:
-            self.send(Message.create(self.own, self.manifest, "received", collector, b""))
+            self.send_message(
+                Message.create(self.identity, self.agreement, "received", collector, b"")
+            )
         except ProtocolError as error:
             if error.reason not in ("lonely", "abandoned"):
                 raise
@@ -379,13 +445,13 @@ class Line(Generic[A]):
                 "received the acknowledgement"
             )
             return
-        self._leave()
+        self._send_farewell()
 
-    def finish(self) -> None:
+    def wait_for_end(self) -> None:
         """Wait until the collector has everything, or has given up, or has long been gone."""
         self.leave_if_alone()
         try:
-            self._until(lambda state: True if state == "done" else None)
+            self._wait_until_ready(lambda state: True if state == "done" else None)
         except ProtocolError as error:
             if error.reason != "lonely":
                 raise
@@ -394,29 +460,31 @@ class Line(Generic[A]):
                 "whether the round has ended"
             )
             return
-        self._leave()
+        self._send_farewell()
 
-    def _leave(self) -> None:
+    def _send_farewell(self) -> None:
         """Notify the collector that this party leaves: it need not wait any longer.
 
         What is lost on its way is said again a few times; nobody waits for a collector that left.
         """
-        until = time.monotonic() + FAREWELL
-        for _ in range(FAREWELL_TRIES):
-            left = max(PAUSE, until - time.monotonic())
+        farewell_end = time.monotonic() + FAREWELL_SECONDS
+        for _ in range(MAX_FAREWELL_TRIES):
+            timeout_seconds = max(RETRY_SECONDS, farewell_end - time.monotonic())
             with suppress(httpx.TransportError, ProtocolError):
-                self._once("GET", "/status", params={"changes": -1, "heard": 1}, timeout=left)
+                self._request_once(
+                    "GET", "/status", params={"changes": -1, "heard": 1}, timeout=timeout_seconds
+                )
                 return
-            if time.monotonic() > until:
+            if time.monotonic() > farewell_end:
                 return
-            time.sleep(PAUSE)
+            time.sleep(RETRY_SECONDS)
 
 
-class Connection(Line[Manifest]):
+class RoundClient(CollectorClient[Manifest]):
     """Client of the collector of a round."""
 
 
-def _host(url: str) -> str:
+def _parse_host(url: str) -> str:
     try:
         return httpx.URL(url).host
     except httpx.InvalidURL:

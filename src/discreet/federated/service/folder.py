@@ -21,133 +21,144 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from discreet.documents import move_atomic, private_folder, replacing, sync_folder, write_atomic
+from discreet.documents import (
+    atomic_replacement,
+    make_private_folder,
+    move_atomic,
+    sync_folder,
+    write_atomic,
+)
 from discreet.errors import FormatError
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
-from discreet.federated.crypto.sealing import sealed, unsealed
+from discreet.federated.crypto.sealing import seal_bytes, unseal_bytes
 from discreet.federated.messages import Message
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
-from discreet.locks import locked
+from discreet.locks import hold_lock
 
-__all__ = ["Folder"]
+__all__ = ["StateFolder"]
 
-BODIES = (".body", ".part", ".draft")
+BODY_SUFFIXES = (".body", ".part", ".draft")
 """Endings of files that are deleted when the round has ended."""
-SECRETS = ("session", "secret", "data", "digest")
+SECRET_FILES = ("session", "secret", "data", "digest")
 """Deleted first: the party's key for this round, what blinds ids in an alignment, and the codes of
 data and ids under these keys."""
 UNSEALED_BYTES = 32
 """Of the key of a round as earlier versions kept it: in clear, beside a digest of the data."""
-NAME_DIGITS = 32
+FOLDER_NAME_DIGITS = 32
 """Hexadecimal digits of an agreement's hash that name the folder of its round."""
 
 
-class Folder:
+class StateFolder:
     """The files of one party in one round.
 
     Parameters
     ----------
     path : path
         Made if it does not exist; each round has a folder of its own inside.
-    manifest : Agreement
+    agreement : Agreement
     """
 
-    def __init__(self, path: str | Path, manifest: Agreement) -> None:
-        self.manifest = manifest
-        self.path = private_folder(Path(path) / manifest.hash.hex()[:NAME_DIGITS])
-        self._session = b""
+    def __init__(self, path: str | Path, agreement: Agreement) -> None:
+        self.agreement = agreement
+        self.path = make_private_folder(Path(path) / agreement.hash.hex()[:FOLDER_NAME_DIGITS])
+        self._session_key = b""
         """The party's key for this round, once it has joined."""
 
     @contextmanager
-    def held(self, own: Identity) -> Iterator[None]:
+    def hold_session(self, identity: Identity) -> Iterator[None]:
         """Hold the folder and take part with its key, which a round that is abandoned deletes."""
-        with self.locked():
-            self.join(own)
+        with self.lock_folder():
+            self.join_round(identity)
             try:
                 yield
             except ProtocolError as error:
                 if error.reason == "abandoned":  # nobody will open anything of it
-                    self.finish(own)
+                    self.finish_round(identity)
                 raise
 
-    def locked(self) -> AbstractContextManager[None]:
+    def lock_folder(self) -> AbstractContextManager[None]:
         """Hold the folder alone: two processes would send two noises under the same pads."""
-        return locked(
+        return hold_lock(
             self.path / "lock",
             "another process of this party is in the same round; wait for it, or stop it first",
         )
 
-    def join(self, own: Identity) -> None:
+    def join_round(self, identity: Identity) -> None:
         """Make the party's key for this round, or take up the one it was begun with."""
-        who = self.read("party")
-        if who is None:
-            self.write("party", own.card.fingerprint.encode())
-        elif who.decode() != own.card.fingerprint:
+        stored_fingerprint = self.read("party")
+        if stored_fingerprint is None:
+            self.write("party", identity.card.fingerprint.encode())
+        elif stored_fingerprint.decode() != identity.card.fingerprint:
             raise ProtocolError(
-                "unknown-sender", f"{self.path} belongs to another party than {own.name}"
+                "unknown-sender", f"{self.path} belongs to another party than {identity.name}"
             )
         if self.read("finished") is not None:
-            self._erase(own)  # should it have been killed in between
+            self._erase_secrets(identity)  # should it have been killed in between
             raise ProtocolError(
-                "late", f"{own.name} has finished this round; its key for it is deleted"
+                "late", f"{identity.name} has finished this round; its key for it is deleted"
             )
         self._tidy_finished_rounds()
         try:
-            kept = self.read_secret(own, "session")
+            session_key = self.read_secret(identity, "session")
         except FormatError:
             if len(self.read("session") or b"") == UNSEALED_BYTES:
-                self.finish(own)  # it cannot go on, and would leave what confirms a guess
+                self.finish_round(
+                    identity
+                )  # it cannot go on, and would leave what confirms a guess
             raise
-        if kept is None:
-            self.write_secret(own, "session", own.session(self.manifest.hash))
+        if session_key is None:
+            self.write_secret(
+                identity, "session", identity.get_session_private_key(self.agreement.hash)
+            )
         else:
-            own.resume(self.manifest.hash, kept)
-        self._session = own.session(self.manifest.hash)
+            identity.resume_session(self.agreement.hash, session_key)
+        self._session_key = identity.get_session_private_key(self.agreement.hash)
 
     def _tidy_finished_rounds(self) -> None:
         """Delete what earlier versions left of rounds that have ended: a digest without a key."""
         for folder in self.path.parent.iterdir():
-            if re.fullmatch(f"[0-9a-f]{{{NAME_DIGITS}}}", folder.name) and (
+            if re.fullmatch(f"[0-9a-f]{{{FOLDER_NAME_DIGITS}}}", folder.name) and (
                 (folder / "party").is_file() and (folder / "finished").is_file()
             ):
-                for name in SECRETS:
+                for name in SECRET_FILES:
                     (folder / name).unlink(missing_ok=True)
 
-    def finish(self, own: Identity) -> None:
+    def finish_round(self, identity: Identity) -> None:
         """Delete the party's key for this round, with which alone it could open what was sent."""
         try:
             self.write("finished", b"")
         except FormatError:  # a full disk; without the bodies there is room
-            self._erase(own)
+            self._erase_secrets(identity)
             self.write("finished", b"")
-        self._erase(own)
+        self._erase_secrets(identity)
 
-    def _erase(self, own: Identity) -> None:
-        for name in SECRETS:
+    def _erase_secrets(self, identity: Identity) -> None:
+        for name in SECRET_FILES:
             self.delete(name)
-        self._session = b""
-        own.forget(self.manifest.hash)
+        self._session_key = b""
+        identity.delete_session(self.agreement.hash)
         for path in list(self.path.iterdir()):
-            if path.suffix in BODIES:
+            if path.suffix in BODY_SUFFIXES:
                 path.unlink(missing_ok=True)
         with suppress(OSError):  # the round has ended all the same
             sync_folder(self.path)
 
-    def same(self, *contents: object) -> None:
+    def require_same_data(self, *contents: object) -> None:
         """Refuse data that differ from those of the first start.
 
         What is written is a code under the party's key for this round: without the key, which is
         deleted at the end, nobody can tell whether a guess of the data is right.
         """
-        if not self._session:
+        if not self._session_key:
             raise ProtocolError("out-of-order", f"{self.path} has no key of this round")
-        content = b"discreet/data\0" + "\0".join(map(str, contents)).encode()
-        code, before = hmac.digest(self._session, content, "sha256"), self.read("data")
-        if before is None:
-            self.write("data", code)
-        elif not hmac.compare_digest(before, code):
+        data_bytes = b"discreet/data\0" + "\0".join(map(str, contents)).encode()
+        data_code = hmac.digest(self._session_key, data_bytes, "sha256")
+        stored_code = self.read("data")
+        if stored_code is None:
+            self.write("data", data_code)
+        elif not hmac.compare_digest(stored_code, data_code):
             raise ProtocolError(
                 "wrong-rows",
                 "the data are not those that this round was begun with; take the table as it was, "
@@ -155,17 +166,17 @@ class Folder:
             )
 
     @property
-    def delivered(self) -> bool:
+    def is_delivered(self) -> bool:
         """Whether everything that this party has to send was accepted."""
         return self.read("delivered") is not None
 
-    def deliver(self) -> None:
+    def mark_delivered(self) -> None:
         """Note that everything was accepted: after a restart only the end is waited for."""
         self.write("delivered", b"")
         self.delete("data")
 
-    def made(self, name: str) -> bool:
-        """Whether :meth:`once` has made a message of this name."""
+    def has_sent_message(self, name: str) -> bool:
+        """Whether :meth:`load_or_create` has made a message of this name."""
         return (self.path / f"{name}.sent").exists()
 
     def delete(self, name: str) -> None:
@@ -183,85 +194,92 @@ class Folder:
         except FileNotFoundError:
             return None
 
-    def write_secret(self, own: Identity, name: str, content: bytes) -> None:
+    def write_secret(self, identity: Identity, file_name: str, content: bytes) -> None:
         """Write a secret of this round, sealed under the party's identity.
 
         Parameters
         ----------
-        own : Identity
-        name : str
+        identity : Identity
+        file_name : str
             Of the file.
         content : bytes
         """
-        key = own.derive_storage_key(self.manifest.hash, name)
-        self.write(name, sealed(key, content))
+        storage_key = identity.derive_storage_key(self.agreement.hash, file_name)
+        self.write(file_name, seal_bytes(storage_key, content))
 
-    def read_secret(self, own: Identity, name: str) -> bytes | None:
+    def read_secret(self, identity: Identity, file_name: str) -> bytes | None:
         """Read what :meth:`write_secret` wrote; None where there is none."""
-        content = self.read(name)
-        if content is None:
+        sealed_secret = self.read(file_name)
+        if sealed_secret is None:
             return None
         try:
-            return unsealed(own.derive_storage_key(self.manifest.hash, name), content)
+            return unseal_bytes(
+                identity.derive_storage_key(self.agreement.hash, file_name), sealed_secret
+            )
         except ProtocolError:
             raise FormatError(
-                f"{self.path / name}: the kept key of this round is damaged, or was written by "
-                "another version; agree on a new round"
+                f"{self.path / file_name}: the kept key of this round is damaged, or was written "
+                "by another version; agree on a new round"
             ) from None
 
     # messages
 
-    def messages(self, ending: str) -> Iterator[Message]:
+    def iter_messages(self, suffix: str) -> Iterator[Message]:
         """All messages whose headers have an ending, in the order of their names."""
-        for path in sorted(self.path.glob(f"*{ending}")):
+        for path in sorted(self.path.glob(f"*{suffix}")):
             if not path.name.startswith("."):
-                yield self._message(path)
+                yield self._read_message(path)
 
-    def _message(self, header: Path) -> Message:
-        return Message.from_header(header.read_bytes(), Payload(header.with_suffix(".body")))
+    def _read_message(self, header_path: Path) -> Message:
+        return Message.from_header(
+            header_path.read_bytes(), Payload(header_path.with_suffix(".body"))
+        )
 
-    def spool(self, pieces: Iterable[bytes]) -> Payload:
+    def spool_body(self, pieces: Iterable[bytes]) -> Payload:
         """Put the pieces of a body into a file, which gets its name when its message is kept."""
-        path = self.path / f"{secrets.token_hex(8)}.draft"
-        with replacing(path, private=True) as beside, open(beside, "wb") as file:
+        draft_path = self.path / f"{secrets.token_hex(8)}.draft"
+        with (
+            atomic_replacement(draft_path, private=True) as temporary_path,
+            open(temporary_path, "wb") as file,
+        ):
             file.writelines(pieces)
-        return Payload(path)
+        return Payload(draft_path)
 
-    def keep(self, name: str, ending: str, message: Message) -> Message:
+    def keep_message(self, name: str, suffix: str, message: Message) -> Message:
         """Keep a message whole; gives it as it lies on the disk."""
-        body, source = self.path / f"{name}.body", message.body.source
+        body_path, source = self.path / f"{name}.body", message.body.source
         if isinstance(source, Path):
-            move_atomic(source, body)
+            move_atomic(source, body_path)
         else:
-            self.write(body.name, source)
-        self.write(f"{name}{ending}", message.header)
-        return self._message(self.path / f"{name}{ending}")
+            self.write(body_path.name, source)
+        self.write(f"{name}{suffix}", message.header)
+        return self._read_message(self.path / f"{name}{suffix}")
 
-    def drop(self, name: str, ending: str) -> None:
+    def drop(self, name: str, suffix: str) -> None:
         """Forget a message, the header first."""
-        self.delete(f"{name}{ending}")
+        self.delete(f"{name}{suffix}")
         self.delete(f"{name}.body")
 
-    def once(self, name: str, make: Callable[[], Message]) -> Message:
+    def load_or_create(self, name: str, make_message: Callable[[], Message]) -> Message:
         """Load a message or create it once; new noise under old pads would leak."""
-        if self.made(name):
-            return self._message(self.path / f"{name}.sent")
-        for draft in self.path.glob("*.draft"):  # of a start that was killed; never sent
-            draft.unlink()
-        return self.keep(name, ".sent", make())
+        if self.has_sent_message(name):
+            return self._read_message(self.path / f"{name}.sent")
+        for draft_path in self.path.glob("*.draft"):  # of a start that was killed; never sent
+            draft_path.unlink()
+        return self.keep_message(name, ".sent", make_message())
 
     # bodies that are still on their way
 
-    def growing(self, name: str, message: Message) -> Growing:
+    def open_partial_body(self, name: str, message: Message) -> PartialBody:
         """The body of a message as far as it has come; one with another digest starts again."""
-        path = self.path / f"{name} {message.digest[:32]}.part"
-        for other in self.path.glob(f"{name} *.part"):
-            if other != path:
-                other.unlink(missing_ok=True)
-        return Growing(path, message)
+        part_path = self.path / f"{name} {message.digest[:32]}.part"
+        for old_path in self.path.glob(f"{name} *.part"):
+            if old_path != part_path:
+                old_path.unlink(missing_ok=True)
+        return PartialBody(part_path, message)
 
 
-class Growing:
+class PartialBody:
     """A body that comes in chunks, each at its place; what is there is never asked for again.
 
     Parameters
@@ -282,7 +300,7 @@ class Growing:
         except FileNotFoundError:
             return 0
 
-    def add(self, offset: int, data: bytes) -> int:
+    def add_chunk(self, offset: int, data: bytes) -> int:
         """Put a chunk in its place; one that would leave a gap or overflow is refused."""
         if offset > self.size:
             return self.size
@@ -291,22 +309,22 @@ class Growing:
                 "oversized", f"this {self.message.kind} has {self.message.size} bytes, not more"
             )
         try:
-            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            with open(file, "wb") as stream:
+            file_descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with open(file_descriptor, "wb") as stream:
                 stream.seek(offset)
                 stream.write(data)
         except OSError as error:
             raise FormatError(f"{self.path}: cannot be written: {error.strerror}") from None
         return self.size
 
-    def whole(self) -> Message:
+    def read_complete_message(self) -> Message:
         """The message with its whole body, checked; a damaged one is dropped."""
-        whole = self.message.with_body(Payload(self.path))
+        complete_message = self.message.with_body(Payload(self.path))
         if self.message.size == 0:
             self.path.touch(0o600)
         try:
-            whole.check_body()
+            complete_message.check_body()
         except ProtocolError:
             self.path.unlink(missing_ok=True)
             raise
-        return whole
+        return complete_message

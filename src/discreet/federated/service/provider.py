@@ -21,26 +21,32 @@ from discreet.errors import SchemaError
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Card
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.counters import Coded
+from discreet.federated.counters import DictionaryColumn
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import Connection
-from discreet.federated.service.folder import Folder
-from discreet.federated.vertical.party import order_of
-from discreet.schema import text_of
+from discreet.federated.service.connection import RoundClient
+from discreet.federated.service.folder import StateFolder
+from discreet.federated.vertical.party import digest_ids
+from discreet.schema import format_value
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["Holding", "Ids", "aligned", "label", "provide"]
+__all__ = [
+    "AlignedIds",
+    "ProviderInput",
+    "load_aligned_columns",
+    "run_label_provider",
+    "run_provider",
+]
 
-Charge = Callable[[Manifest], None]
-BLOCK = 1 << 16
+ChargeCallback = Callable[[Manifest], None]
+ROWS_PER_BLOCK = 1 << 16
 """Rows per block."""
 
 
 @dataclass(frozen=True)
-class Holding:
+class ProviderInput:
     """Data and settings of a provider or label provider.
 
     Parameters
@@ -48,7 +54,7 @@ class Holding:
     source : path, data frame or whatever can be counted
     id_column : str, optional
         By which the rows of a vertical round are aligned.
-    known : tuple of Card
+    known_cards : tuple of Card
         Parties whose keys were checked out of band.
     charge : callable, optional
         Called once, before a submission is made.
@@ -56,146 +62,187 @@ class Holding:
 
     source: Any
     id_column: str | None = None
-    known: tuple[Card, ...] = ()
-    charge: Charge | None = None
+    known_cards: tuple[Card, ...] = ()
+    charge: ChargeCallback | None = None
 
-    def pay(self, agreed: Manifest) -> None:
+    def charge_ledger(self, signed_manifest: Manifest) -> None:
         """Charge the ledger, where there is one."""
         if self.charge is not None:
-            self.charge(agreed)
+            self.charge(signed_manifest)
 
 
-def provide(connection: Connection, holding: Holding, state: str | Path) -> None:
+def run_provider(client: RoundClient, provider_input: ProviderInput, state: str | Path) -> None:
     """Take part in a round as a provider of rows or of columns.
 
     Parameters
     ----------
-    connection : Connection
-    holding : Holding
+    client : RoundClient
+    provider_input : ProviderInput
     state : path
         A folder for what was sent.
     """
-    manifest = connection.manifest
-    manifest.require_part(connection.own.card, "provider")
-    act, last = _submit, "submission"
+    manifest = client.agreement
+    manifest.require_role(client.identity.card, "provider")
+    send_messages, last_message = _send_counts, "submission"
     if manifest.partition == "vertical":
-        act, last = _tabulate, "tables"
-    kept = Folder(state, manifest)
-    _take_part(connection, kept, last, lambda: act(connection, kept, holding))
+        send_messages, last_message = _send_tables, "tables"
+    state_folder = StateFolder(state, manifest)
+    _run_session(
+        client,
+        state_folder,
+        last_message,
+        lambda: send_messages(client, state_folder, provider_input),
+    )
 
 
-def label(
-    connection: Connection, holding: Holding, state: str | Path, key: PrivateKey | None = None
+def run_label_provider(
+    client: RoundClient,
+    provider_input: ProviderInput,
+    state: str | Path,
+    private_key: PrivateKey | None = None,
 ) -> None:
     """Take part in a vertical round as the label provider; the key is needed with Paillier.
 
-    Other parameters as for :func:`provide`.
+    Other parameters as for :func:`run_provider`.
     """
-    manifest, card = connection.manifest, connection.own.card
-    manifest.require_part(card, "label provider")
-    manifest.require_key(card, key)
-    kept = Folder(state, manifest)
-    _take_part(connection, kept, "shares", lambda: _label(connection, kept, holding, key))
+    manifest, own_card = client.agreement, client.identity.card
+    manifest.require_role(own_card, "label provider")
+    manifest.require_key(own_card, private_key)
+    state_folder = StateFolder(state, manifest)
+    _run_session(
+        client,
+        state_folder,
+        "shares",
+        lambda: _send_labels_and_shares(client, state_folder, provider_input, private_key),
+    )
 
 
-def _take_part(connection: Connection, kept: Folder, last: str, act: Callable[[], None]) -> None:
-    """Send everything once, then wait for the end; a message called ``last`` is the last one."""
-    own = connection.own
-    with kept.held(own):
-        if not kept.delivered:
-            if again := kept.made(last):  # all that is missing is to know that it arrived
-                connection.leave_if_alone()
+def _run_session(
+    client: RoundClient,
+    state_folder: StateFolder,
+    last_message: str,
+    send_messages: Callable[[], None],
+) -> None:
+    """Send everything once, ``last_message`` as the last one, then wait for the end."""
+    identity = client.identity
+    with state_folder.hold_session(identity):
+        if not state_folder.is_delivered:
+            if was_sent_before := state_folder.has_sent_message(
+                last_message
+            ):  # all that is missing is to know that it arrived
+                client.leave_if_alone()
             try:
-                act()
+                send_messages()
             except ProtocolError as error:
-                if not again or error.reason != "lonely":
+                if not was_sent_before or error.reason != "lonely":
                     raise
                 raise ProtocolError(
                     "lonely",
-                    f"{error.sentence}; the {last} of {own.name} may have arrived before it was "
-                    "stopped, or not. Ask the others whether the round has ended: if it has, "
-                    f"nothing is left to do, and {kept.path} can be deleted; if not, start again "
-                    "once the collector is back",
+                    f"{error.sentence}; the {last_message} of {identity.name} may have arrived "
+                    "before it was stopped, or not. Ask the others whether the round has ended: if "
+                    f"it has, nothing is left to do, and {state_folder.path} can be deleted; if "
+                    "not, start again once the collector is back",
                 ) from None
-            kept.deliver()
-        connection.finish()
-        kept.finish(own)
+            state_folder.mark_delivered()
+        client.wait_for_end()
+        state_folder.finish_round(identity)
 
 
-def _submit(connection: Connection, kept: Folder, holding: Holding) -> None:
+def _send_counts(
+    client: RoundClient, state_folder: StateFolder, provider_input: ProviderInput
+) -> None:
     """A provider of rows."""
-    with connection.busy("counting the rows of the table"):
-        exact = _counted(connection.manifest, holding.source)
-    kept.same(exact.tolist())
-    agreed = connection.agreed(holding.known)
+    with client.show_busy("counting the rows of the table"):
+        exact_counts = _count_source(client.agreement, provider_input.source)
+    state_folder.require_same_data(exact_counts.tolist())
+    signed_manifest = client.sign_agreement(provider_input.known_cards)
 
-    def make() -> Message:
-        with connection.busy("hiding the counts"):
-            machine = horizontal.Provider(connection.own, agreed, holding.known)
-            holding.pay(agreed)
-            return machine.submit(exact)
+    def make_message() -> Message:
+        with client.show_busy("hiding the counts"):
+            machine = horizontal.HorizontalProvider(
+                client.identity, signed_manifest, provider_input.known_cards
+            )
+            provider_input.charge_ledger(signed_manifest)
+            return machine.make_submission(exact_counts)
 
-    connection.send(kept.once("submission", make))
+    client.send_message(state_folder.load_or_create("submission", make_message))
 
 
-def _tabulate(connection: Connection, kept: Folder, holding: Holding) -> None:
+def _send_tables(
+    client: RoundClient, state_folder: StateFolder, provider_input: ProviderInput
+) -> None:
     """A provider of columns."""
-    manifest, own = connection.manifest, connection.own
-    with connection.busy("reading the table"):
-        columns, ids = aligned(holding.source, manifest.columns[own.name], holding.id_column)
+    manifest, identity = client.agreement, client.identity
+    with client.show_busy("reading the table"):
+        columns, ids = load_aligned_columns(
+            provider_input.source, manifest.columns[identity.name], provider_input.id_column
+        )
         _check_rows(manifest, columns)
-        kept.same(_digest(ids), *map(_digest, columns.values()))
-    agreed = connection.agreed(holding.known)
+        state_folder.require_same_data(
+            _compute_column_digest(ids), *map(_compute_column_digest, columns.values())
+        )
+    signed_manifest = client.sign_agreement(provider_input.known_cards)
 
-    def make() -> Message:
-        assert agreed.label is not None
-        machine = vertical.Provider(own, agreed, holding.known)
-        machine.keep, machine.way.advance = kept.spool, connection.show
-        machine.receive(connection.take("labels", agreed.label.name, kept))
-        machine.check(ids)
-        holding.pay(agreed)
-        return machine.tables(columns, ids)
+    def make_message() -> Message:
+        assert signed_manifest.label is not None
+        machine = vertical.VerticalProvider(identity, signed_manifest, provider_input.known_cards)
+        machine.store_body, machine.protocol.report_progress = state_folder.spool_body, client.show
+        machine.receive(client.fetch_message("labels", signed_manifest.label.name, state_folder))
+        machine.check_row_order(ids)
+        provider_input.charge_ledger(signed_manifest)
+        return machine.make_tables(columns, ids)
 
-    connection.send(kept.once("tables", make))
+    client.send_message(state_folder.load_or_create("tables", make_message))
 
 
-def _label(connection: Connection, kept: Folder, holding: Holding, key: PrivateKey | None) -> None:
+def _send_labels_and_shares(
+    client: RoundClient,
+    state_folder: StateFolder,
+    provider_input: ProviderInput,
+    private_key: PrivateKey | None,
+) -> None:
     """A label provider."""
-    with connection.busy("reading the labels"):
-        codes, ids = _labels(connection.manifest, holding, kept)
-    agreed = connection.agreed(holding.known)
-    machine = vertical.LabelProvider(connection.own, agreed, key, holding.known)
-    machine.keep, machine.way.advance = kept.spool, connection.show
-    machine.hold(codes, ids)
-    for card in agreed.providers:
+    with client.show_busy("reading the labels"):
+        class_codes, ids = _load_labels(client.agreement, provider_input, state_folder)
+    signed_manifest = client.sign_agreement(provider_input.known_cards)
+    machine = vertical.LabelProvider(
+        client.identity, signed_manifest, private_key, provider_input.known_cards
+    )
+    machine.store_body, machine.protocol.report_progress = state_folder.spool_body, client.show
+    machine.set_rows(class_codes, ids)
+    for card in signed_manifest.providers:
         # a restarted label provider sends what it sent before
-        connection.send(kept.once(f"labels {card.name}", partial(machine.labels_for, card)))
+        client.send_message(
+            state_folder.load_or_create(f"labels {card.name}", partial(machine.make_labels, card))
+        )
 
-    def make() -> Message:
-        for card in agreed.providers:
-            machine.receive(connection.take("tables", card.name, kept))
-        if machine.way.deals:
-            machine.receive(connection.take("correction", agreed.collector.name, kept))
-        holding.pay(agreed)
-        return machine.shares()
+    def make_message() -> Message:
+        for card in signed_manifest.providers:
+            machine.receive(client.fetch_message("tables", card.name, state_folder))
+        if machine.protocol.needs_correction:
+            machine.receive(
+                client.fetch_message("correction", signed_manifest.collector.name, state_folder)
+            )
+        provider_input.charge_ledger(signed_manifest)
+        return machine.make_shares()
 
-    connection.send(kept.once("shares", make))
+    client.send_message(state_folder.load_or_create("shares", make_message))
 
 
-def _counted(manifest: Manifest, source: Any) -> Integers:
+def _count_source(manifest: Manifest, source: Any) -> Integers:
     """The exact numbers: of a file or a database where it lies, of a table in memory there."""
-    from discreet.encoding import class_codes, columns_of
+    from discreet.encoding import encode_classes, get_columns
     from discreet.tables import count
 
     layout, schema = manifest.layout, manifest.schema
     if isinstance(source, Mapping) or hasattr(source, "columns"):
-        columns = columns_of(source, [*schema.names, schema.target])
-        codes = class_codes(schema, columns.pop(schema.target))
-        return layout.vector(columns, codes)
-    return layout.vector_of(count(source, schema, layout.contents))
+        columns = get_columns(source, [*schema.names, schema.target])
+        class_indices = encode_classes(schema, columns.pop(schema.target))
+        return layout.count_rows(columns, class_indices)
+    return layout.encode_statistics(count(source, schema, layout.count_request))
 
 
-def _check_rows(manifest: Manifest, columns: Mapping[str, Coded]) -> None:
+def _check_rows(manifest: Manifest, columns: Mapping[str, DictionaryColumn]) -> None:
     """Before anyone signs: as many rows as agreed, and values that the schema knows."""
     for name, column in columns.items():
         if len(column) != manifest.rows:
@@ -203,67 +250,80 @@ def _check_rows(manifest: Manifest, columns: Mapping[str, Coded]) -> None:
                 f"{name}: the table has {len(column)} rows, the manifest {manifest.rows}; take "
                 "the aligned table, or agree on a new manifest"
             )
-    for one in manifest.layout.wanted:
-        if one.feature in columns:
-            manifest.layout.rows(one, columns[one.feature].values)
+    for request in manifest.layout.requests:
+        if request.feature in columns:
+            manifest.layout.encode_rows(request, columns[request.feature].values)
 
 
-def _digest(column: Coded | Ids | None) -> str:
+def _compute_column_digest(column: DictionaryColumn | AlignedIds | None) -> str:
     """Of all values in their order."""
-    code = hashlib.sha256()
-    if isinstance(column, Coded):
-        code.update("\0".join(map(str, column.values.tolist())).encode())
-        code.update(np.ascontiguousarray(column.codes, dtype="<i4").tobytes())
+    digest_state = hashlib.sha256()
+    if isinstance(column, DictionaryColumn):
+        digest_state.update("\0".join(map(str, column.values.tolist())).encode())
+        digest_state.update(np.ascontiguousarray(column.codes, dtype="<i4").tobytes())
     elif column is not None:
-        code.update(column.order[0])
-    return code.hexdigest()
+        digest_state.update(column.order[0])
+    return digest_state.hexdigest()
 
 
-def _labels(manifest: Manifest, holding: Holding, kept: Folder) -> tuple[Integers, Ids | None]:
+def _load_labels(
+    manifest: Manifest, provider_input: ProviderInput, state_folder: StateFolder
+) -> tuple[Integers, AlignedIds | None]:
     """The class of every row, checked before anyone signs."""
-    from discreet.encoding import class_codes
+    from discreet.encoding import encode_classes
 
     schema = manifest.schema
-    columns, ids = aligned(holding.source, (schema.target,), holding.id_column)
-    classes = columns[schema.target]
-    codes = class_codes(schema, classes.values)[classes.codes]
+    columns, ids = load_aligned_columns(
+        provider_input.source, (schema.target,), provider_input.id_column
+    )
+    class_column = columns[schema.target]
+    class_indices = encode_classes(schema, class_column.values)[class_column.codes]
     _check_rows(manifest, columns)
-    kept.same(_digest(ids), _digest(classes))
-    return codes.astype(np.int64), ids
+    state_folder.require_same_data(
+        _compute_column_digest(ids), _compute_column_digest(class_column)
+    )
+    return class_indices.astype(np.int64), ids
 
 
-def aligned(
-    source: Any, names: tuple[str, ...], id_column: str | None
-) -> tuple[dict[str, Coded], Ids | None]:
+def load_aligned_columns(
+    source: Any, column_names: tuple[str, ...], id_column: str | None
+) -> tuple[dict[str, DictionaryColumn], AlignedIds | None]:
     """Columns of a table, its rows sorted by id; without ids, in the order of the file.
 
     Parameters
     ----------
     source : path or data frame
-    names : tuple of str
+    column_names : tuple of str
     id_column : str, optional
     """
-    from discreet.encoding import columns_of
+    from discreet.encoding import get_columns
 
-    wanted = [*names, *([id_column] if id_column else [])]
+    wanted_columns = [*column_names, *([id_column] if id_column else [])]
     if isinstance(source, (str, Path)):
-        columns = _read(str(source), wanted)
+        columns = _read_columns(str(source), wanted_columns)
     else:
-        columns = {name: np.asarray(column) for name, column in columns_of(source, wanted).items()}
+        columns = {
+            name: np.asarray(column) for name, column in get_columns(source, wanted_columns).items()
+        }
     if id_column is None:
-        return {name: _coded(column) for name, column in columns.items()}, None
+        return {name: _encode_column(column) for name, column in columns.items()}, None
     import pyarrow.compute
 
-    ids = _texts(columns.pop(id_column))
-    order = pyarrow.compute.sort_indices(ids)
-    ids = ids.take(order)
-    if len(ids) > 1 and pyarrow.compute.any(pyarrow.compute.equal(ids[1:], ids[:-1])).as_py():
+    id_texts = _format_ids(columns.pop(id_column))
+    sorted_rows = pyarrow.compute.sort_indices(id_texts)
+    id_texts = id_texts.take(sorted_rows)
+    if (
+        len(id_texts) > 1
+        and pyarrow.compute.any(pyarrow.compute.equal(id_texts[1:], id_texts[:-1])).as_py()
+    ):
         raise SchemaError(f"{id_column}: an id occurs twice; every row needs its own")
-    rows = order.to_numpy()
-    return {name: _coded(column)[rows] for name, column in columns.items()}, Ids(ids)
+    row_order = sorted_rows.to_numpy()
+    return {
+        name: _encode_column(column)[row_order] for name, column in columns.items()
+    }, AlignedIds(id_texts)
 
 
-class Ids:
+class AlignedIds:
     """The ids of all rows in their order, kept as Arrow keeps them: a few bytes each.
 
     Parameters
@@ -276,31 +336,31 @@ class Ids:
 
     @cached_property
     def order(self) -> tuple[bytes, int]:
-        """What :func:`~discreet.federated.vertical.party.order_of` gives, computed once."""
-        return order_of(iter(self))
+        """What :func:`~discreet.federated.vertical.party.digest_ids` gives, computed once."""
+        return digest_ids(iter(self))
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), BLOCK):
-            yield from self.texts[start : start + BLOCK].to_pylist()
+        for start in range(0, len(self), ROWS_PER_BLOCK):
+            yield from self.texts[start : start + ROWS_PER_BLOCK].to_pylist()
 
 
-def _read(path: str, names: list[str]) -> dict[str, Any]:
+def _read_columns(path: str, column_names: list[str]) -> dict[str, Any]:
     """The columns of a file, in Arrow's own representation."""
     import pyarrow
 
-    from discreet.tables.engines import ordered_batches
+    from discreet.tables.engines import iter_ordered_batches
 
-    parts = list(ordered_batches(path, names))
-    if not parts:
-        return {name: np.empty(0, object) for name in names}
-    whole = pyarrow.Table.from_batches(parts)
-    return {name: whole.column(name).combine_chunks() for name in names}
+    record_batches = list(iter_ordered_batches(path, column_names))
+    if not record_batches:
+        return {name: np.empty(0, object) for name in column_names}
+    table = pyarrow.Table.from_batches(record_batches)
+    return {name: table.column(name).combine_chunks() for name in column_names}
 
 
-def _texts(column: Any) -> Any:
+def _format_ids(column: Any) -> Any:
     """The spelling of ids that all parties share, as an Arrow array."""
     import pyarrow
 
@@ -308,25 +368,28 @@ def _texts(column: Any) -> Any:
         if pyarrow.types.is_string(column.type):
             return column.fill_null("None")
         column = np.array(column.to_pylist(), dtype=object)
-    return pyarrow.array([text_of(one) for one in column.tolist()], pyarrow.string())
+    return pyarrow.array([format_value(id_value) for id_value in column.tolist()], pyarrow.string())
 
 
-def _coded(column: Any) -> Coded:
+def _encode_column(column: Any) -> DictionaryColumn:
     """A column as its distinct values, in an order that does not depend on the rows'."""
     import pyarrow
 
     if isinstance(column, pyarrow.Array):
-        kept = column.dictionary_encode("encode")
-        found = np.array(kept.dictionary.to_pylist(), dtype=object)
-        codes = kept.indices.to_numpy()
+        encoded = column.dictionary_encode("encode")
+        distinct_values = np.array(encoded.dictionary.to_pylist(), dtype=object)
+        codes = encoded.indices.to_numpy()
     else:
-        places: dict[tuple[type, str], int] = {}
-        keys = [(type(one), str(one)) for one in column.tolist()]
-        codes = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int32)
-        first = np.full(len(places), len(column))
-        np.minimum.at(first, codes, np.arange(len(column)))
-        found = column[first]
-    order = sorted(range(len(found)), key=lambda i: str(found[i]))
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order))
-    return Coded(found[order], place[codes])
+        first_codes: dict[tuple[type, str], int] = {}
+        value_keys = [(type(value), str(value)) for value in column.tolist()]
+        codes = np.array(
+            [first_codes.setdefault(value_key, len(first_codes)) for value_key in value_keys],
+            dtype=np.int32,
+        )
+        first_rows = np.full(len(first_codes), len(column))
+        np.minimum.at(first_rows, codes, np.arange(len(column)))
+        distinct_values = column[first_rows]
+    value_order = sorted(range(len(distinct_values)), key=lambda index: str(distinct_values[index]))
+    new_codes = np.empty(len(value_order), dtype=np.int32)
+    new_codes[value_order] = np.arange(len(value_order))
+    return DictionaryColumn(distinct_values[value_order], new_codes[codes])

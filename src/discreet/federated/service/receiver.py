@@ -10,76 +10,77 @@ from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Card
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.release import Release
-from discreet.federated.service.connection import Connection
-from discreet.federated.service.folder import Folder
+from discreet.federated.service.connection import RoundClient
+from discreet.federated.service.folder import StateFolder
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["receive"]
+__all__ = ["run_receiver"]
 
 
-def receive(
-    connection: Connection,
+def run_receiver(
+    client: RoundClient,
     state: str | Path,
-    keep: Callable[[Release], None],
-    key: PrivateKey | None = None,
-    known: tuple[Card, ...] = (),
+    store_release: Callable[[Release], None],
+    private_key: PrivateKey | None = None,
+    known_cards: tuple[Card, ...] = (),
 ) -> Release:
     """Take part in a round as the receiver.
 
     Parameters
     ----------
-    connection : Connection
+    client : RoundClient
     state : path
         A folder for the key of the round; until the end the result can be fetched again with it.
-    keep : callable
+    store_release : callable
         Puts the result where it belongs. Only when it returns is the collector told that the
         result has arrived: if it fails, the round can be opened again.
-    key : PrivateKey, optional
+    private_key : PrivateKey, optional
         Needed in mode ``counts`` of a horizontal round with Paillier.
-    known : tuple of Card
+    known_cards : tuple of Card
         Parties whose keys were checked out of band.
     """
-    own, manifest = connection.own, connection.manifest
-    manifest.require_part(own.card, "receiver")
-    manifest.require_key(own.card, key)
-    kept = Folder(state, manifest)
-    with kept.held(own):
-        before = kept.read("kept") is not None
-        if before:  # all that may be missing is that the collector hears of it
-            connection.leave_if_alone()
+    identity, manifest = client.identity, client.agreement
+    manifest.require_role(identity.card, "receiver")
+    manifest.require_key(identity.card, private_key)
+    state_folder = StateFolder(state, manifest)
+    with state_folder.hold_session(identity):
+        was_stored_before = state_folder.read("kept") is not None
+        if was_stored_before:  # all that may be missing is that the collector hears of it
+            client.leave_if_alone()
         try:
-            return _receive(connection, kept, keep, key, known)
+            return _receive_release(client, state_folder, store_release, private_key, known_cards)
         except ProtocolError as error:
-            if not before or error.reason not in ("lonely", "abandoned"):
+            if not was_stored_before or error.reason not in ("lonely", "abandoned"):
                 raise
-            kept.finish(own)
+            state_folder.finish_round(identity)
             raise ProtocolError(
                 "late",
-                f"{own.name} has kept the result of this round before, and the collector is gone",
+                f"{identity.name} has kept the result of this round before, and the collector is "
+                "gone",
             ) from None
 
 
-def _receive(
-    connection: Connection,
-    kept: Folder,
-    keep: Callable[[Release], None],
-    key: PrivateKey | None,
-    known: tuple[Card, ...],
+def _receive_release(
+    client: RoundClient,
+    state_folder: StateFolder,
+    store_release: Callable[[Release], None],
+    private_key: PrivateKey | None,
+    known_cards: tuple[Card, ...],
 ) -> Release:
-    own, agreed = connection.own, connection.agreed(known)
-    kind = "total" if agreed.mode == "counts" else "model"
-    machine: horizontal.Receiver | vertical.Receiver
-    if agreed.partition == "vertical":
-        machine = vertical.Receiver(own, agreed)
+    identity, signed_manifest = client.identity, client.sign_agreement(known_cards)
+    result_kind = "total" if signed_manifest.mode == "counts" else "model"
+    machine: horizontal.HorizontalReceiver | vertical.VerticalReceiver
+    if signed_manifest.partition == "vertical":
+        machine = vertical.VerticalReceiver(identity, signed_manifest)
     else:
-        machine = horizontal.Receiver(own, agreed, key)
-    result = connection.take(kind, agreed.collector.name, kept)
-    with connection.busy("opening the result"):
+        machine = horizontal.HorizontalReceiver(identity, signed_manifest, private_key)
+    result = client.fetch_message(result_kind, signed_manifest.collector.name, state_folder)
+    with client.show_busy("opening the result"):
         release = machine.receive(result)
-        keep(release)
-        kept.write("kept", b"")
-    connection.confirm()
-    kept.finish(own)
+        store_release(release)
+        state_folder.write("kept", b"")
+    client.confirm_result()
+    state_folder.finish_round(identity)
     return release

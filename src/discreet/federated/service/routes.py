@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.horizontal import arithmetic as horizontal
-from discreet.federated.messages import Expected
+from discreet.federated.messages import ExpectedMessages
 from discreet.federated.vertical import arithmetic as vertical
 
-__all__ = ["routes"]
+__all__ = ["list_routes"]
 
 
-def routes(manifest: Manifest) -> dict[str, Expected]:
+def list_routes(manifest: Manifest) -> dict[str, ExpectedMessages]:
     """List for each recipient the expected senders, message kinds and lengths."""
     if manifest.partition == "horizontal":
-        return horizontal.routes(manifest)
-    return vertical.routes(vertical.way_of(manifest))
+        return horizontal.list_routes(manifest)
+    return vertical.list_routes(vertical.make_protocol(manifest))

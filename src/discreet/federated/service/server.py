@@ -36,98 +36,106 @@ from discreet.errors import FormatError
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.messages import CHUNK, HEADER, MESSAGE, RAW, Message
+from discreet.federated.messages import (
+    CHUNK_BYTES,
+    MESSAGE_HEADER,
+    RAW_MEDIA_TYPE,
+    SIGNATURE_HEADER,
+    Message,
+)
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.relay import Carrier
-from discreet.federated.service.routes import routes
-from discreet.serving import body_of
+from discreet.federated.service.relay import CollectorSession
+from discreet.federated.service.routes import list_routes
+from discreet.serving import read_request_body
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["Round", "application"]
+__all__ = ["RoundSession", "create_application"]
 
-SIGNED = 256
+MAX_SIGNATURE_CHARACTERS = 256
 """Characters of a signature at most."""
-CODES = {"oversized": 413, "slow": 408, "unknown-path": 404, "late": 410, "abandoned": 410}
-LOOK = 0.05
+STATUS_CODES = {"oversized": 413, "slow": 408, "unknown-path": 404, "late": 410, "abandoned": 410}
+POLL_SECONDS = 0.05
 """Seconds between two checks for news while a request is held."""
-AT_ONCE = 1 << 20
+MAX_INLINE_CORRECTION_SIZE = 1 << 20
 """Rows times counters up to which a correction is made without a thread of its own."""
-HELD = 10.0
+MAX_HOLD_SECONDS = 10.0
 """Seconds that a request for news is held at most."""
 
 
-class Round(Carrier[Manifest]):
+class RoundSession(CollectorSession[Manifest]):
     """One round at the collector, over its folder.
 
     Parameters
     ----------
-    own : Identity
+    identity : Identity
     manifest : Manifest
     folder : path
-    key : PrivateKey, optional
+    private_key : PrivateKey, optional
         Of the collector, in mode ``probabilities`` of a horizontal round with Paillier.
-    show : callable
+    report_progress : callable
         Told how far the collector's own work is.
     """
 
     def __init__(
         self,
-        own: Identity,
+        identity: Identity,
         manifest: Manifest,
         folder: str | Path,
-        key: PrivateKey | None = None,
-        show: Callable[[str, int, int], None] = lambda what, done, whole: None,
+        private_key: PrivateKey | None = None,
+        report_progress: Callable[[str, int, int], None] = lambda step, done, total: None,
     ) -> None:
-        manifest.require_part(own.card, "collector")
-        manifest.require_key(own.card, key)
-        self.key, self.show = key, show
-        self.machine: horizontal.Collector | vertical.Collector | None = None
+        manifest.require_role(identity.card, "collector")
+        manifest.require_key(identity.card, private_key)
+        self.private_key, self.report_progress = private_key, report_progress
+        self.machine: horizontal.HorizontalCollector | vertical.VerticalCollector | None = None
         self.result: Message | None = None
         self.correction: Message | None = None
-        receiver = manifest.receiver.name
-        super().__init__(own, manifest, folder, routes(manifest), [receiver])
+        receiver_name = manifest.receiver.name
+        super().__init__(identity, manifest, folder, list_routes(manifest), [receiver_name])
 
-    def _begin(self) -> None:
-        if self.machine is None and not self.manifest.unsigned:
-            if self.manifest.partition == "vertical":
-                self.machine = vertical.Collector(self.own, self.manifest)
-                self.machine.way.advance = self.show
-                if self.machine.way.deals:
-                    self._deal(self.machine)
+    def _start_machine(self) -> None:
+        if self.machine is None and not self.agreement.unsigned_parties:
+            if self.agreement.partition == "vertical":
+                self.machine = vertical.VerticalCollector(self.identity, self.agreement)
+                self.machine.protocol.report_progress = self.report_progress
+                if self.machine.protocol.needs_correction:
+                    self._start_correction(self.machine)
             else:
-                self.machine = horizontal.Collector(self.own, self.manifest, self.key)
+                self.machine = horizontal.HorizontalCollector(
+                    self.identity, self.agreement, self.private_key
+                )
 
-    def _deal(self, machine: vertical.Collector) -> None:
+    def _start_correction(self, machine: vertical.VerticalCollector) -> None:
         """Make the correction; with many rows in a thread of its own, so that nobody waits."""
 
-        def deal() -> None:
+        def make_correction() -> None:
             while self.correction is None:
                 try:
-                    made = self.folder.once("correction", machine.correction)
+                    correction = self.folder.load_or_create("correction", machine.make_correction)
                 except FormatError as error:  # a full disk may have room again
-                    self.trouble = str(error)
+                    self.own_problem = str(error)
                     time.sleep(1)
                     continue
                 with self.lock:
-                    self.correction, self.trouble = made, ""
-                    self.changes += 1
+                    self.correction, self.own_problem = correction, ""
+                    self.change_count += 1
 
-        if machine.way.rows * self.manifest.layout.size < AT_ONCE:
-            deal()
+        if machine.protocol.rows * self.agreement.layout.size < MAX_INLINE_CORRECTION_SIZE:
+            make_correction()
         else:
-            threading.Thread(target=deal, daemon=True).start()
+            threading.Thread(target=make_correction, daemon=True).start()
 
-    def _take(self, message: Message) -> None:
+    def _take_message(self, message: Message) -> None:
         assert self.machine is not None
         self.machine.receive(message)
 
-    def _advance(self) -> None:
-        if self.machine is not None and not self.machine.missing and self.result is None:
-            self.result = self.folder.once("result", self.machine.result)
+    def _make_result_if_complete(self) -> None:
+        if self.machine is not None and not self.machine.missing_senders and self.result is None:
+            self.result = self.folder.load_or_create("result", self.machine.make_result)
 
-    def _made(self, recipient: str) -> list[Message]:
+    def _list_own_messages(self, recipient: str) -> list[Message]:
         if self.result is not None and recipient == self.result.recipient:
             return [self.result]
         if self.correction is not None and recipient == self.correction.recipient:
@@ -135,38 +143,44 @@ class Round(Carrier[Manifest]):
         return []
 
     @property
-    def done(self) -> bool:
+    def has_result(self) -> bool:
         """Whether there is a result."""
         return self.result is not None
 
     @property
-    def finished(self) -> bool:
+    def is_result_confirmed(self) -> bool:
         """Whether the receiver has said that it has the result."""
-        return (self.manifest.receiver.name, "received") in self.inboxes[self.own.name].accepted
+        return (self.agreement.receiver.name, "received") in self.inboxes[
+            self.identity.name
+        ].accepted
 
     @property
-    def actors(self) -> int:
+    def sender_count(self) -> int:
         """Providers, and the label provider."""
-        return len(self.manifest.parties) - 2
+        return len(self.agreement.parties) - 2
 
-    def _late(self) -> tuple[str, ...]:
-        late: set[str] = set()
+    def _list_late_parties(self) -> tuple[str, ...]:
+        late_names: set[str] = set()
         for inbox in self.inboxes.values():
-            late |= {s for s, kind in inbox.expected if (s, kind) not in inbox.accepted}
-        late.discard(self.manifest.receiver.name)
-        label = self.manifest.label
-        if label is not None and late - {label.name}:
-            sent = any((label.name, "labels") in inbox.accepted for inbox in self.inboxes.values())
-            late = late - {label.name} if sent else {label.name}
-        return tuple(name for name in self.manifest.parties if name in late)
+            late_names |= {
+                sender for sender, kind in inbox.expected if (sender, kind) not in inbox.accepted
+            }
+        late_names.discard(self.agreement.receiver.name)
+        label_card = self.agreement.label
+        if label_card is not None and late_names - {label_card.name}:
+            has_sent_labels = any(
+                (label_card.name, "labels") in inbox.accepted for inbox in self.inboxes.values()
+            )
+            late_names = late_names - {label_card.name} if has_sent_labels else {label_card.name}
+        return tuple(name for name in self.agreement.parties if name in late_names)
 
-    def _after(self) -> str:
-        if self.finished:
+    def _describe_result(self) -> str:
+        if self.is_result_confirmed:
             return "finished: the receiver has the result"
         return "all messages are here; waiting for the receiver to take the result"
 
 
-def application(running: Carrier[Any]) -> FastAPI:
+def create_application(session: CollectorSession[Any]) -> FastAPI:
     """The server of one round, or of one alignment."""
     app = FastAPI(
         title="discreet collector",
@@ -175,91 +189,104 @@ def application(running: Carrier[Any]) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
     )
-    app.add_middleware(BodyLimit, refuse=_refuse_body)  # also silent about clients that leave
+    app.add_middleware(BodyLimit, make_refusal=_refuse_body)  # also silent about clients that leave
 
     @app.exception_handler(ProtocolError)
-    async def refused(request: Request, error: ProtocolError) -> JSONResponse:
+    async def handle_protocol_error(request: Request, error: ProtocolError) -> JSONResponse:
         body = {"reason": error.reason, "sentence": error.sentence}
-        return JSONResponse(body, CODES.get(error.reason, 409))
+        return JSONResponse(body, STATUS_CODES.get(error.reason, 409))
 
     @app.exception_handler(FormatError)
     @app.exception_handler(OSError)
-    async def unwritten(request: Request, error: Exception) -> JSONResponse:
+    async def handle_storage_error(request: Request, error: Exception) -> JSONResponse:
         body = {"reason": "storage", "sentence": f"the collector cannot keep this ({error})"}
         return JSONResponse(body, 507)
 
     @app.exception_handler(HTTPException)
-    async def unknown(request: Request, error: HTTPException) -> JSONResponse:
+    async def handle_unknown_path(request: Request, error: HTTPException) -> JSONResponse:
         sentence = f"there is no {request.method} {request.url.path} here"
         return JSONResponse({"reason": "unknown-path", "sentence": sentence}, error.status_code)
 
     @app.exception_handler(RequestValidationError)
-    async def misspelt(request: Request, error: RequestValidationError) -> JSONResponse:
+    async def handle_invalid_query(request: Request, error: RequestValidationError) -> JSONResponse:
         sentence = f"the query of {request.method} {request.url.path} is not understood here"
         return JSONResponse({"reason": "malformed", "sentence": sentence}, 422)
 
-    def asked_by(request: Request) -> str:
+    def authenticate(request: Request) -> str:
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        line = request.headers.get(HEADER, "")
-        return running.authenticated(line, request.method, target)
+        header_line = request.headers.get(SIGNATURE_HEADER, "")
+        return session.authenticate_request(header_line, request.method, target)
 
     @app.get("/manifest")
-    def manifest(request: Request) -> Response:
-        asked_by(request)
-        return Response(running.manifest.to_json(), media_type="application/json")
+    def get_manifest(request: Request) -> Response:
+        authenticate(request)
+        return Response(session.agreement.to_json(), media_type="application/json")
 
     @app.get("/status")
-    async def status(request: Request, changes: int = -1, heard: int = 0) -> dict[str, Any]:
-        name, stage, until = asked_by(request), running.news()[1], _now() + HELD
-        while running.news() == (changes, stage) and _now() < until:
-            await asyncio.sleep(LOOK)
-        return await run_in_threadpool(running.status, name, heard == 1)
+    async def get_status(request: Request, changes: int = -1, heard: int = 0) -> dict[str, Any]:
+        party_name = authenticate(request)
+        stage = session.get_change_marker()[1]
+        hold_end = _get_loop_time() + MAX_HOLD_SECONDS
+        while session.get_change_marker() == (changes, stage) and _get_loop_time() < hold_end:
+            await asyncio.sleep(POLL_SECONDS)
+        return await run_in_threadpool(session.get_status, party_name, heard == 1)
 
     @app.post("/signatures/{name}")
-    async def sign(name: str, request: Request) -> dict[str, Any]:
-        if asked_by(request) != name:  # before a body is read
+    async def post_signature(name: str, request: Request) -> dict[str, Any]:
+        if authenticate(request) != name:  # before a body is read
             raise ProtocolError("unknown-sender", f"only {name} may sign as {name}")
-        text = (await body_of(request, SIGNED, ProtocolError)).decode("ascii", "replace")
-        await run_in_threadpool(running.sign, name, text)
+        signature_text = (
+            await read_request_body(request, MAX_SIGNATURE_CHARACTERS, ProtocolError)
+        ).decode("ascii", "replace")
+        await run_in_threadpool(session.accept_signature, name, signature_text)
         return {"accepted": True}
 
     @app.post("/messages")
-    async def post(request: Request, offset: int = -1) -> dict[str, Any]:
-        name = asked_by(request)  # before a body of any size is read
-        running.manifest.require_agreed()
-        message = Message.from_header(request.headers.get(MESSAGE, "").encode())
-        if message.sender != name:
-            raise ProtocolError("unknown-sender", f"{name} sends a message of {message.sender}")
-        have: int | None = await run_in_threadpool(running.offer, message)
+    async def post_message(request: Request, offset: int = -1) -> dict[str, Any]:
+        sender_name = authenticate(request)  # before a body of any size is read
+        session.agreement.require_all_signatures()
+        message = Message.from_header(request.headers.get(MESSAGE_HEADER, "").encode())
+        if message.sender != sender_name:
+            raise ProtocolError(
+                "unknown-sender", f"{sender_name} sends a message of {message.sender}"
+            )
+        stored_bytes: int | None = await run_in_threadpool(session.check_header, message)
         if offset >= 0:
-            data = await body_of(request, CHUNK, ProtocolError)
-            have = await run_in_threadpool(running.add, message, offset, data)
-        return {"accepted": have is None, "have": message.size if have is None else have}
+            data = await read_request_body(request, CHUNK_BYTES, ProtocolError)
+            stored_bytes = await run_in_threadpool(session.add_chunk, message, offset, data)
+        return {
+            "accepted": stored_bytes is None,
+            "have": message.size if stored_bytes is None else stored_bytes,
+        }
 
     @app.get("/messages/{recipient}")
-    def messages(
+    def get_messages(
         request: Request,
         recipient: str,
         sender: str = "",
         kind: str = "",
         offset: int = 0,
-        limit: int = CHUNK,
+        limit: int = CHUNK_BYTES,
     ) -> Response:
-        if asked_by(request) != recipient:
+        if authenticate(request) != recipient:
             raise ProtocolError("wrong-recipient", f"only {recipient} may fetch its messages")
-        for one in running.messages(recipient):
-            if one.kind == kind and sender in ("", one.sender):
-                start = min(max(0, offset), one.size)
-                data = one.body.part(start, start + min(max(0, limit), CHUNK)).read()
-                return Response(data, media_type=RAW, headers={MESSAGE: one.header.decode()})
+        for message in session.list_messages(recipient):
+            if message.kind == kind and sender in ("", message.sender):
+                start = min(max(0, offset), message.size)
+                data = message.body.get_slice(start, start + min(max(0, limit), CHUNK_BYTES)).read()
+                return Response(
+                    data,
+                    media_type=RAW_MEDIA_TYPE,
+                    headers={MESSAGE_HEADER: message.header.decode()},
+                )
         return Response(status_code=204)
 
     return app
 
 
 def _refuse_body(reason: str, sentence: str) -> JSONResponse:
-    return JSONResponse({"reason": reason, "sentence": sentence}, CODES[reason])
+    return JSONResponse({"reason": reason, "sentence": sentence}, STATUS_CODES[reason])
 
 
-def _now() -> float:
+def _get_loop_time() -> float:
     return asyncio.get_running_loop().time()

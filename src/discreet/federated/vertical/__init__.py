@@ -20,21 +20,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.exports import lazily
+from discreet.exports import lazy_exports
 
-_HOME = {
-    "Collector": "federated.vertical.collector",
+_EXPORTS = {
+    "VerticalCollector": "federated.vertical.collector",
     "LabelProvider": "federated.vertical.label",
-    "Provider": "federated.vertical.provider",
-    "Receiver": "federated.vertical.receiver",
+    "VerticalProvider": "federated.vertical.provider",
+    "VerticalReceiver": "federated.vertical.receiver",
 }
 
-__all__ = ["Collector", "LabelProvider", "Provider", "Receiver"]
+__all__ = ["LabelProvider", "VerticalCollector", "VerticalProvider", "VerticalReceiver"]
 
 if TYPE_CHECKING:
-    from discreet.federated.vertical.collector import Collector
+    from discreet.federated.vertical.collector import VerticalCollector
     from discreet.federated.vertical.label import LabelProvider
-    from discreet.federated.vertical.provider import Provider
-    from discreet.federated.vertical.receiver import Receiver
+    from discreet.federated.vertical.provider import VerticalProvider
+    from discreet.federated.vertical.receiver import VerticalReceiver
 
-__getattr__, __dir__ = lazily(__name__, _HOME)
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

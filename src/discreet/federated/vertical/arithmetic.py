@@ -17,31 +17,37 @@ from discreet.arrays import Integers
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import Layout
-from discreet.federated.crypto.masks import pair_key
-from discreet.federated.crypto.packing import checked
-from discreet.federated.crypto.sealing import sealed_length
-from discreet.federated.messages import Expected, Lengths
+from discreet.federated.crypto.masks import derive_pair_key
+from discreet.federated.crypto.packing import check_counters
+from discreet.federated.crypto.sealing import compute_sealed_length
+from discreet.federated.messages import BodyLengths, ExpectedMessages
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.release import LARGEST_MODEL
+from discreet.federated.release import MAX_MODEL_BYTES
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
-__all__ = ["TAG", "Advance", "Way", "routes", "way_of"]
+__all__ = [
+    "ORDER_TAG_BYTES",
+    "ProgressCallback",
+    "VerticalProtocol",
+    "list_routes",
+    "make_protocol",
+]
 
-TAG = 32
+ORDER_TAG_BYTES = 32
 """Bytes of the proof that two parties hold the same rows, after labels and tables."""
 
-Advance = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Called with the step, how much of it is done, and the total."""
 
 
-def _quietly(what: str, done: int, whole: int) -> None:
+def _ignore_progress(step: str, done: int, total: int) -> None:
     """Discard progress."""
 
 
-class Way(ABC):
+class VerticalProtocol(ABC):
     """Arithmetic of a vertical round; holds no secrets.
 
     Parameters
@@ -50,7 +56,7 @@ class Way(ABC):
         Of a vertical round.
     """
 
-    deals = False
+    needs_correction = False
     """Whether the collector sends the label provider a correction."""
 
     def __init__(self, manifest: Manifest) -> None:
@@ -60,34 +66,34 @@ class Way(ABC):
         assert manifest.rows is not None
         self.manifest, self.label, self.rows = manifest, manifest.label, manifest.rows
         self.layouts = {
-            card.name: manifest.layout.only(manifest.columns[card.name])
+            card.name: manifest.layout.select_features(manifest.columns[card.name])
             for card in manifest.providers
         }
-        self.advance: Advance = _quietly
+        self.report_progress: ProgressCallback = _ignore_progress
 
-    def pair(self, own: Identity, other: Card, purpose: str) -> bytes:
+    def derive_pair_key(self, identity: Identity, peer: Card, purpose: str) -> bytes:
         """A key of two parties in this round."""
-        return pair_key(own, other, self.manifest.hash, purpose)
+        return derive_pair_key(identity, peer, self.manifest.hash, purpose)
 
-    def weights(self, layout: Layout, columns: Mapping[str, Any]) -> Iterator[Integers]:
+    def iter_row_weights(self, layout: Layout, columns: Mapping[str, Any]) -> Iterator[Integers]:
         """Yield what each row adds to each cell: one array of shape (rows, cells) per block."""
-        for one in layout.wanted:
-            for block, weights in layout.rows(one, columns[one.feature]):
-                checked([block.sensitivity * self.rows], 4)  # leaves room for the noise
-                yield weights
+        for request in layout.requests:
+            for block, row_weights in layout.encode_rows(request, columns[request.feature]):
+                check_counters([block.sensitivity * self.rows], 4)  # leaves room for the noise
+                yield row_weights
 
-    def check_rows(self, layout: Layout, columns: Mapping[str, Any]) -> None:
+    def check_row_count(self, layout: Layout, columns: Mapping[str, Any]) -> None:
         """Refuse columns of another length than was agreed."""
-        for one in layout.wanted:
-            if (found := len(columns[one.feature])) != self.rows:
+        for request in layout.requests:
+            if (row_count := len(columns[request.feature])) != self.rows:
                 raise ProtocolError(
-                    "wrong-rows", f"{one.feature}: {found} rows, {self.rows} agreed"
+                    "wrong-rows", f"{request.feature}: {row_count} rows, {self.rows} agreed"
                 )
 
     @property
-    def all_sums(self) -> int:
+    def total_sums_size(self) -> int:
         """Bytes of the padded sums of all providers' tables."""
-        return sum(self.sums_size(name) for name in self.layouts)
+        return sum(self.compute_sums_size(name) for name in self.layouts)
 
     @property
     @abstractmethod
@@ -95,57 +101,63 @@ class Way(ABC):
         """Bytes of the hidden labels."""
 
     @abstractmethod
-    def tables_size(self, provider: str) -> int:
+    def compute_tables_size(self, provider: str) -> int:
         """Bytes of a provider's hidden tables."""
 
     @abstractmethod
-    def sums_size(self, provider: str) -> int:
+    def compute_sums_size(self, provider: str) -> int:
         """Bytes of the padded sums of one provider's tables."""
 
     @abstractmethod
-    def check_key(self, key: PrivateKey | None) -> None:
+    def check_key(self, private_key: PrivateKey | None) -> None:
         """Refuse a label provider without the key that it needs."""
 
     @abstractmethod
-    def hide(
-        self, own: Identity, codes: NDArray[Any], key: PrivateKey | None
+    def hide_labels(
+        self, identity: Identity, class_codes: NDArray[Any], private_key: PrivateKey | None
     ) -> Callable[[Card], Iterable[bytes]]:
         """Hide the class of each row; returns a function that yields the pieces for a provider."""
 
     @abstractmethod
-    def read_labels(self, own: Identity, payload: Payload) -> Any:
+    def read_labels(self, identity: Identity, payload: Payload) -> Any:
         """A provider reads, or refuses, hidden labels."""
 
     @abstractmethod
-    def tables(
-        self, own: Identity, labels: Any, columns: Mapping[str, Any], noise: Integers
+    def hide_tables(
+        self,
+        identity: Identity,
+        hidden_labels: Any,
+        columns: Mapping[str, Any],
+        noise_share: Integers,
     ) -> Iterable[bytes]:
         """A provider's sums with its noise and the opener's pad, in pieces."""
 
     @abstractmethod
     def read_tables(
-        self, own: Identity, sender: Card, payload: Payload, codes: NDArray[Any]
+        self, identity: Identity, sender: Card, payload: Payload, class_codes: NDArray[Any]
     ) -> Any:
         """The label provider reads, or refuses, hidden tables."""
 
     @abstractmethod
-    def sums(self, tables: Any, key: PrivateKey | None, correction: bytes) -> bytes:
+    def compute_sums(
+        self, hidden_tables: Any, private_key: PrivateKey | None, correction: bytes
+    ) -> bytes:
         """The label provider's padded sums of one provider's tables."""
 
     @abstractmethod
-    def plus(self, provider: str, sums: bytes, noise: Integers) -> bytes:
+    def add_noise_share(self, provider: str, padded_sums: bytes, noise_share: Integers) -> bytes:
         """Add a share of noise to padded sums; refuse invalid sums."""
 
     @abstractmethod
-    def opened(self, own: Identity, provider: Card, sums: bytes) -> Integers:
+    def open_sums(self, identity: Identity, provider: Card, padded_sums: bytes) -> Integers:
         """For the opener: the sums without their pad, in the order of the layout."""
 
-    def correction(self, own: Identity) -> bytes:
+    def compute_correction(self, identity: Identity) -> bytes:
         """For the collector: what the label provider adds to the sums, for each provider."""
         raise ProtocolError("wrong-kind", "this round needs no correction from the collector")
 
 
-def way_of(manifest: Manifest) -> Way:
+def make_protocol(manifest: Manifest) -> VerticalProtocol:
     """Make the protocol that the manifest names."""
     if manifest.aggregation == "masks":
         from discreet.federated.vertical.with_masks import VerticalMasks
@@ -156,16 +168,31 @@ def way_of(manifest: Manifest) -> Way:
     return VerticalPaillier(manifest)
 
 
-def routes(way: Way) -> dict[str, Expected]:
+def list_routes(protocol: VerticalProtocol) -> dict[str, ExpectedMessages]:
     """For each recipient, what it gets of whom, and how long that is."""
-    manifest, label, collector = way.manifest, way.label.name, way.manifest.collector.name
-    sums = Lengths.exactly(sealed_length(way.all_sums))
-    labels = Lengths.exactly(way.labels_size + TAG)
-    found: dict[str, Expected] = {name: {(label, "labels"): labels} for name in way.layouts}
-    tables = {(n, "tables"): Lengths.exactly(way.tables_size(n) + TAG) for n in way.layouts}
-    found[label] = {**tables, (collector, "correction"): sums} if way.deals else tables
-    found[collector] = {(label, "shares"): sums}
-    result = {(collector, "total"): sums}
+    manifest = protocol.manifest
+    label_name = protocol.label.name
+    collector_name = protocol.manifest.collector.name
+    sums_length = BodyLengths.from_size(compute_sealed_length(protocol.total_sums_size))
+    labels_length = BodyLengths.from_size(protocol.labels_size + ORDER_TAG_BYTES)
+    expected_messages: dict[str, ExpectedMessages] = {
+        name: {(label_name, "labels"): labels_length} for name in protocol.layouts
+    }
+    table_lengths = {
+        (name, "tables"): BodyLengths.from_size(
+            protocol.compute_tables_size(name) + ORDER_TAG_BYTES
+        )
+        for name in protocol.layouts
+    }
+    expected_messages[label_name] = (
+        {**table_lengths, (collector_name, "correction"): sums_length}
+        if protocol.needs_correction
+        else table_lengths
+    )
+    expected_messages[collector_name] = {(label_name, "shares"): sums_length}
+    result_lengths = {(collector_name, "total"): sums_length}
     if manifest.mode == "probabilities":
-        result = {(collector, "model"): Lengths(range(1, LARGEST_MODEL), sealed=True)}
-    return {**found, manifest.receiver.name: result}
+        result_lengths = {
+            (collector_name, "model"): BodyLengths(range(1, MAX_MODEL_BYTES), is_sealed=True)
+        }
+    return {**expected_messages, manifest.receiver.name: result_lengths}

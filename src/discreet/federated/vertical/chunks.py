@@ -14,13 +14,13 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.errors import SchemaError
 from discreet.federated.counters import Layout
-from discreet.federated.crypto.packing import WIDTH, Slots
+from discreet.federated.crypto.packing import SLOT_BITS, Slots
 
-__all__ = ["Chunks"]
+__all__ = ["PlaintextLayout"]
 
 
 @dataclass(frozen=True)
-class Chunks:
+class PlaintextLayout:
     """The plaintexts of one provider.
 
     Parameters
@@ -38,7 +38,7 @@ class Chunks:
         if self.layout.classes > self.slots.size:
             raise SchemaError(
                 f"{self.layout.classes} classes do not fit a Paillier key of {self.bits} bits; "
-                f"use one of {WIDTH * self.layout.classes + 1} bits or more"
+                f"use one of {SLOT_BITS * self.layout.classes + 1} bits or more"
             )
 
     @cached_property
@@ -47,44 +47,50 @@ class Chunks:
         return Slots(self.bits, 3)
 
     @property
-    def shift(self) -> int:
+    def column_bits(self) -> int:
         """Bits from one column to the next."""
-        return WIDTH * self.layout.classes
+        return SLOT_BITS * self.layout.classes
 
     @cached_property
-    def widths(self) -> list[int]:
+    def columns_per_plaintext(self) -> list[int]:
         """How many columns each plaintext holds."""
-        columns = self.layout.size // self.layout.classes
-        most = self.slots.size // self.layout.classes
-        return [min(most, columns - start) for start in range(0, columns, most)]
+        column_count = self.layout.size // self.layout.classes
+        max_columns = self.slots.size // self.layout.classes
+        return [
+            min(max_columns, column_count - start) for start in range(0, column_count, max_columns)
+        ]
 
     @property
-    def count(self) -> int:
+    def plaintext_count(self) -> int:
         """How many plaintexts there are."""
-        return len(self.widths)
+        return len(self.columns_per_plaintext)
 
-    def pack(self, vector: Integers) -> list[int]:
+    def pack_vector(self, noise_vector: Integers) -> list[int]:
         """Numbers in the order of the layout to plaintexts."""
-        columns = [table.T.reshape(-1) for _, table in self.layout.split(vector)]
-        flat, plains, start = np.concatenate(columns), [], 0
-        for width in self.widths:
-            end = start + width * self.layout.classes
-            plains += self.slots.pack(flat[start:end])
+        column_counts = [table.T.reshape(-1) for _, table in self.layout.split(noise_vector)]
+        flat_counts, plaintexts, start = np.concatenate(column_counts), [], 0
+        for column_count in self.columns_per_plaintext:
+            end = start + column_count * self.layout.classes
+            plaintexts += self.slots.pack_counters(flat_counts[start:end])
             start = end
-        return plains
+        return plaintexts
 
-    def unpack(self, plains: list[int]) -> Integers:
+    def unpack_vector(self, plaintexts: list[int]) -> Integers:
         """Sums of plaintexts to sums of numbers, in the order of the layout."""
-        classes = self.layout.classes
-        flat = np.concatenate(
+        class_count = self.layout.classes
+        flat_counts = np.concatenate(
             [
-                self.slots.unpack([plain], width * classes)
-                for plain, width in zip(plains, self.widths, strict=True)
+                self.slots.unpack_counters([plaintext], column_count * class_count)
+                for plaintext, column_count in zip(
+                    plaintexts, self.columns_per_plaintext, strict=True
+                )
             ]
         )
-        parts, start = [], 0
+        flat_blocks, start = [], 0
         for block in self.layout.blocks:
-            end = start + block.size * classes
-            parts.append(flat[start:end].reshape(block.size, classes).T.reshape(-1))
+            end = start + block.size * class_count
+            flat_blocks.append(
+                flat_counts[start:end].reshape(block.size, class_count).T.reshape(-1)
+            )
             start = end
-        return np.concatenate(parts)
+        return np.concatenate(flat_blocks)

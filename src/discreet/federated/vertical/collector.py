@@ -4,62 +4,70 @@ from __future__ import annotations
 
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.crypto.sealing import seal, unsealed
+from discreet.federated.crypto.sealing import seal, unseal_bytes
 from discreet.federated.messages import Message
 from discreet.federated.vertical.party import VerticalParty
 from discreet.randomness import CryptoRandom, Random
 
-__all__ = ["Collector"]
+__all__ = ["VerticalCollector"]
 
 
-class Collector(VerticalParty):
+class VerticalCollector(VerticalParty):
     """Adds the last share of noise; in mode counts it sees uniform numbers only.
 
     Parameters
     ----------
-    own : Identity
+    identity : Identity
     manifest : Manifest
     random : Random, optional
     """
 
-    def __init__(self, own: Identity, manifest: Manifest, random: Random | None = None) -> None:
-        super().__init__(own, manifest, manifest.collector, "collector")
-        manifest.enter(own)
+    def __init__(
+        self, identity: Identity, manifest: Manifest, random: Random | None = None
+    ) -> None:
+        super().__init__(identity, manifest, manifest.collector, "collector")
+        manifest.start_session(identity)
         self.random = CryptoRandom() if random is None else random
         self._correction: Message | None = None
-        self._total = b""
+        self._padded_totals = b""
         self._result: Message | None = None
 
-    def correction(self) -> Message:
+    def make_correction(self) -> Message:
         """Make the correction for the label provider (masks only); always the same content."""
         if self._correction is None:
-            key = self.way.pair(self.own, self.label, "correction")
-            content = seal(key, [self.way.correction(self.own)])
-            self._correction = self._send("correction", self.label.name, content)
+            shared_key = self.protocol.derive_pair_key(self.identity, self.label, "correction")
+            content = seal(shared_key, [self.protocol.compute_correction(self.identity)])
+            self._correction = self._make_message("correction", self.label.name, content)
         return self._correction
 
     @property
-    def missing(self) -> tuple[str, ...]:
+    def missing_senders(self) -> tuple[str, ...]:
         """The label provider, while its message has not come."""
-        return self.inbox.missing
+        return self.inbox.missing_senders
 
     def receive(self, data: bytes | Message) -> Message:
         """Accept the padded sums, or refuse them with a reason."""
-        message = self.inbox.read(data)
-        sums = unsealed(self.way.pair(self.own, self.label, "shares"), message.payload)
-        self._total = self._with_share(sums, self.random)
-        self.inbox.keep(message)
+        message = self.inbox.read_message(data)
+        padded_sums = unseal_bytes(
+            self.protocol.derive_pair_key(self.identity, self.label, "shares"), message.payload
+        )
+        self._padded_totals = self._add_noise_shares(padded_sums, self.random)
+        self.inbox.accept_message(message)
         return message
 
-    def result(self) -> Message:
+    def make_result(self) -> Message:
         """What the receiver gets, sealed: padded totals, or in mode probabilities a model."""
-        self.inbox.require_all()
+        self.inbox.require_all_messages()
         if self._result is None:
-            receiver, counts = self.manifest.receiver, self.manifest.mode == "counts"
-            content = self._total if counts else self._opened(self._total).to_probabilities()
-            kind = "total" if counts else "model"
+            receiver, opens_at_receiver = self.manifest.receiver, self.manifest.mode == "counts"
+            content = (
+                self._padded_totals
+                if opens_at_receiver
+                else self._open_totals(self._padded_totals).to_probabilities()
+            )
+            kind = "total" if opens_at_receiver else "model"
             # sealed, padded as it is: the label provider, who knows the sums before the last share
             # of noise was added, would otherwise read that share off
-            key = self.way.pair(self.own, receiver, kind)
-            self._result = self._send(kind, receiver.name, seal(key, [content]))
+            shared_key = self.protocol.derive_pair_key(self.identity, receiver, kind)
+            self._result = self._make_message(kind, receiver.name, seal(shared_key, [content]))
         return self._result

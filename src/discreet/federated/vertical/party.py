@@ -11,86 +11,101 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.crypto.masks import tag
-from discreet.federated.crypto.packing import checked
+from discreet.federated.crypto.masks import compute_tag
+from discreet.federated.crypto.packing import check_counters
 from discreet.federated.messages import Inbox, Message
-from discreet.federated.payload import Payload, in_memory
+from discreet.federated.payload import Payload, join_in_memory
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.release import Release
-from discreet.federated.vertical.arithmetic import routes, way_of
+from discreet.federated.vertical.arithmetic import list_routes, make_protocol
 from discreet.randomness import Random
-from discreet.schema import text_of
+from discreet.schema import format_value
 
-__all__ = ["VerticalParty", "order_of"]
+__all__ = ["VerticalParty", "digest_ids"]
 
-Keep = Callable[[Iterable[bytes]], Payload]
+BodyStore = Callable[[Iterable[bytes]], Payload]
 """Puts the pieces of a body somewhere, for instance into a file."""
 
 
 class VerticalParty:
     """A party of a vertical round, in whatever role."""
 
-    keep: Keep = staticmethod(in_memory)
+    store_body: BodyStore = staticmethod(join_in_memory)
     """Where the bodies of one's own messages go."""
 
-    def __init__(self, own: Identity, manifest: Manifest, card: Card | None, role: str) -> None:
-        self.way = way_of(manifest)
-        if card != own.card:
-            raise ProtocolError("unknown-sender", f"{own.name} is not the {role} of this round")
-        self.own, self.manifest = own, manifest
-        self.label, self.rows = self.way.label, self.way.rows
-        self.inbox = Inbox(manifest, own.name, routes(self.way)[own.name])
+    def __init__(
+        self, identity: Identity, manifest: Manifest, card: Card | None, role: str
+    ) -> None:
+        self.protocol = make_protocol(manifest)
+        if card != identity.card:
+            raise ProtocolError(
+                "unknown-sender", f"{identity.name} is not the {role} of this round"
+            )
+        self.identity, self.manifest = identity, manifest
+        self.label, self.rows = self.protocol.label, self.protocol.rows
+        self.inbox = Inbox(manifest, identity.name, list_routes(self.protocol)[identity.name])
 
-    def _send(self, kind: str, recipient: str, pieces: Iterable[bytes]) -> Message:
-        return Message.create(self.own, self.manifest, kind, recipient, self.keep(pieces))
-
-    def _share(self, provider: str, random: Random) -> Integers:
-        """A share of the noise of one provider's tables."""
-        return checked(self.manifest.share(self.way.layouts[provider], random), 3)
-
-    def _pieces(self, content: bytes) -> list[tuple[Card, bytes]]:
-        """All providers' sums, one piece each."""
-        found, start = [], 0
-        for card in self.manifest.providers:
-            end = start + self.way.sums_size(card.name)
-            found.append((card, content[start:end]))
-            start = end
-        return found
-
-    def _with_share(self, content: bytes, random: Random) -> bytes:
-        """All providers' sums with a further share of noise."""
-        return b"".join(
-            self.way.plus(card.name, sums, self._share(card.name, random))
-            for card, sums in self._pieces(content)
+    def _make_message(self, kind: str, recipient: str, pieces: Iterable[bytes]) -> Message:
+        return Message.create(
+            self.identity, self.manifest, kind, recipient, self.store_body(pieces)
         )
 
-    def _order(self, other: Card, order: bytes, by: str) -> bytes:
+    def _draw_noise_share(self, provider: str, random: Random) -> Integers:
+        """A share of the noise of one provider's tables."""
+        return check_counters(
+            self.manifest.draw_noise_share(self.protocol.layouts[provider], random), 3
+        )
+
+    def _split_sums(self, sums_bytes: bytes) -> list[tuple[Card, bytes]]:
+        """All providers' sums, one piece each."""
+        provider_sums, start = [], 0
+        for card in self.manifest.providers:
+            end = start + self.protocol.compute_sums_size(card.name)
+            provider_sums.append((card, sums_bytes[start:end]))
+            start = end
+        return provider_sums
+
+    def _add_noise_shares(self, sums_bytes: bytes, random: Random) -> bytes:
+        """All providers' sums with a further share of noise."""
+        return b"".join(
+            self.protocol.add_noise_share(
+                card.name, padded_sums, self._draw_noise_share(card.name, random)
+            )
+            for card, padded_sums in self._split_sums(sums_bytes)
+        )
+
+    def _compute_order_tag(self, peer: Card, row_digest: bytes, prover_name: str) -> bytes:
         """Compute the tag by which one of two parties proves its row order; it names the prover."""
-        return tag(self.way.pair(self.own, other, "order"), by.encode() + b"\0" + order)
+        return compute_tag(
+            self.protocol.derive_pair_key(self.identity, peer, "order"),
+            prover_name.encode() + b"\0" + row_digest,
+        )
 
-    def _digest(self, ids: Iterable[Any] | None) -> bytes:
+    def _compute_row_digest(self, ids: Iterable[Any] | None) -> bytes:
         """What stands for the rows and their order."""
-        order, count = getattr(ids, "order", None) or order_of(() if ids is None else ids)
-        if ids is not None and count != self.rows:
-            raise ProtocolError("wrong-rows", f"{count} ids, but {self.rows} rows were agreed")
-        return order
+        row_digest, id_count = getattr(ids, "order", None) or digest_ids(() if ids is None else ids)
+        if ids is not None and id_count != self.rows:
+            raise ProtocolError("wrong-rows", f"{id_count} ids, but {self.rows} rows were agreed")
+        return row_digest
 
-    def _opened(self, content: bytes) -> Release:
+    def _open_totals(self, sums_bytes: bytes) -> Release:
         """Remove the pads (opener only) and make the release."""
-        found: dict[Any, Integers] = {}
-        for card, sums in self._pieces(content):
-            vector = self.way.opened(self.own, card, sums)
-            split = self.way.layouts[card.name].split(vector)
-            found |= {block: table.reshape(-1) for block, table in split}
-        whole = np.concatenate([found[block] for block in self.manifest.layout.blocks])
-        return Release.of(self.manifest, whole)
+        block_totals: dict[Any, Integers] = {}
+        for card, padded_sums in self._split_sums(sums_bytes):
+            provider_totals = self.protocol.open_sums(self.identity, card, padded_sums)
+            block_tables = self.protocol.layouts[card.name].split(provider_totals)
+            block_totals |= {block: table.reshape(-1) for block, table in block_tables}
+        noised_totals = np.concatenate(
+            [block_totals[block] for block in self.manifest.layout.blocks]
+        )
+        return Release.from_totals(self.manifest, noised_totals)
 
 
-def order_of(ids: Iterable[Any]) -> tuple[bytes, int]:
+def digest_ids(ids: Iterable[Any]) -> tuple[bytes, int]:
     """A digest of ids in their order, and how many there are."""
-    code, count = hashlib.sha256(), 0
-    for one in ids:
-        text = text_of(one).encode()
-        code.update(len(text).to_bytes(4, "big") + text)
-        count += 1
-    return code.digest(), count
+    digest_state, id_count = hashlib.sha256(), 0
+    for id_value in ids:
+        id_bytes = format_value(id_value).encode()
+        digest_state.update(len(id_bytes).to_bytes(4, "big") + id_bytes)
+        id_count += 1
+    return digest_state.digest(), id_count

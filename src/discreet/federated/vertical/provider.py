@@ -10,54 +10,57 @@ from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.vertical.arithmetic import TAG
+from discreet.federated.vertical.arithmetic import ORDER_TAG_BYTES
 from discreet.federated.vertical.party import VerticalParty
 from discreet.randomness import CryptoRandom, Random
 
-__all__ = ["Provider"]
+__all__ = ["VerticalProvider"]
 
 
-class Provider(VerticalParty):
+class VerticalProvider(VerticalParty):
     """Holds some columns; sees labels only hidden.
 
     Parameters
     ----------
-    own : Identity
+    identity : Identity
     manifest : Manifest
-    known, random
+    known_cards, random
         As for a horizontal provider.
     """
 
     def __init__(
         self,
-        own: Identity,
+        identity: Identity,
         manifest: Manifest,
-        known: Iterable[Card] = (),
+        known_cards: Iterable[Card] = (),
         random: Random | None = None,
     ) -> None:
-        cards = {card.name: card for card in manifest.providers}
-        super().__init__(own, manifest, cards.get(own.name), "provider")
-        manifest.enter(own, known)
+        cards_by_name = {card.name: card for card in manifest.providers}
+        super().__init__(identity, manifest, cards_by_name.get(identity.name), "provider")
+        manifest.start_session(identity, known_cards)
         self.random = CryptoRandom() if random is None else random
-        self._hidden: Any = None
-        self._tables: Message | None = None
+        self._hidden_labels: Any = None
+        self._tables_message: Message | None = None
 
     def receive(self, data: bytes | Message) -> Message:
         """Accept the hidden labels, or refuse them with a reason."""
-        message = self.inbox.read(data)
-        self._hidden = self.way.read_labels(self.own, message.body.part(0, -TAG))
-        self.inbox.keep(message)
+        message = self.inbox.read_message(data)
+        self._hidden_labels = self.protocol.read_labels(
+            self.identity, message.body.get_slice(0, -ORDER_TAG_BYTES)
+        )
+        self.inbox.accept_message(message)
         return message
 
-    def check(self, ids: Iterable[Any] | None = None) -> bytes:
+    def check_row_order(self, ids: Iterable[Any] | None = None) -> bytes:
         """Refuse rows other than those of the labels; returns the tag of their order."""
-        self.inbox.require_all()
-        order, proof = self._digest(ids), self.inbox.body(self.label.name, "labels").part(-TAG)
-        if proof.read() != self._order(self.label, order, self.label.name):
+        self.inbox.require_all_messages()
+        row_digest = self._compute_row_digest(ids)
+        order_tag = self.inbox.get_body(self.label.name, "labels").get_slice(-ORDER_TAG_BYTES)
+        if order_tag.read() != self._compute_order_tag(self.label, row_digest, self.label.name):
             raise ProtocolError("wrong-rows", f"{self.label.name} has other rows, or another order")
-        return self._order(self.label, order, self.own.name)
+        return self._compute_order_tag(self.label, row_digest, self.identity.name)
 
-    def tables(self, columns: Mapping[str, Any], ids: Iterable[Any] | None = None) -> Message:
+    def make_tables(self, columns: Mapping[str, Any], ids: Iterable[Any] | None = None) -> Message:
         """The class counts of one's own columns, still hidden and under a pad.
 
         Parameters
@@ -66,9 +69,13 @@ class Provider(VerticalParty):
         ids : iterable, optional
             Of the rows, in order.
         """
-        if self._tables is None:
-            order = self.check(ids)
-            noise = self._share(self.own.name, self.random)
-            content = self.way.tables(self.own, self._hidden, columns, noise)
-            self._tables = self._send("tables", self.label.name, chain(content, [order]))
-        return self._tables
+        if self._tables_message is None:
+            order_tag = self.check_row_order(ids)
+            noise_share = self._draw_noise_share(self.identity.name, self.random)
+            content = self.protocol.hide_tables(
+                self.identity, self._hidden_labels, columns, noise_share
+            )
+            self._tables_message = self._make_message(
+                "tables", self.label.name, chain(content, [order_tag])
+            )
+        return self._tables_message

@@ -30,201 +30,249 @@ from discreet.errors import SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import Layout
-from discreet.federated.crypto.masks import stream, words
-from discreet.federated.crypto.sealing import seal, sealed_length, unseal
-from discreet.federated.payload import Payload, Reader
-from discreet.federated.vertical.arithmetic import Way
+from discreet.federated.crypto.masks import expand_words, make_word_stream
+from discreet.federated.crypto.sealing import compute_sealed_length, seal, unseal
+from discreet.federated.payload import Payload, PieceReader
+from discreet.federated.vertical.arithmetic import VerticalProtocol
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
 
 __all__ = ["VerticalMasks"]
 
-BLOCK = 1 << 18
+BLOCK_WORDS = 1 << 18
 """Words that are expanded at a time."""
-LARGEST = 1 << 36
+MAX_TABLES_BYTES = 1 << 36
 """Bytes of a provider's tables at most."""
-RARE = 1000
+MAX_NOISE_SCALES = 1000
 """Bound of a noise share in noise scales; exceeded with probability about exp(-1000)."""
 
 
-class VerticalMasks(Way):
+class VerticalMasks(VerticalProtocol):
     """Words modulo 2^32 or 2^64 under one-time masks."""
 
-    deals = True
+    needs_correction = True
 
     def __init__(self, manifest: Manifest) -> None:
         super().__init__(manifest)
-        self.width = self._width()
-        self.word: Any = np.dtype(f"<u{self.width}")
+        self.word_bytes = self._compute_word_bytes()
+        self.word_type: Any = np.dtype(f"<u{self.word_bytes}")
         for name in self.layouts:
-            if self.tables_size(name) > LARGEST:
+            if self.compute_tables_size(name) > MAX_TABLES_BYTES:
                 raise SchemaError(
                     f"with masks {name} would have to send a word for each of {self.rows} rows and "
-                    f"{self._cells(name)} cells; ask for fewer cells, or use Paillier"
+                    f"{self._count_cells(name)} cells; ask for fewer cells, or use Paillier"
                 )
 
-    def _width(self) -> int:
+    def _compute_word_bytes(self) -> int:
         """Bytes of a word: four if no sum of counts and three shares of noise can need more.
 
         Should one nevertheless, it is reduced with its noise in it, so privacy does not depend
         on this.
         """
-        largest = max(
-            block.sensitivity * self.rows + 3 * RARE * math.ceil(noise.scale)
-            for block, noise in self.manifest.noises.items()
+        largest_sum = max(
+            block.sensitivity * self.rows + 3 * MAX_NOISE_SCALES * math.ceil(noise.scale)
+            for block, noise in self.manifest.block_noises.items()
         )
-        return 4 if largest < 1 << 31 else 8
+        return 4 if largest_sum < 1 << 31 else 8
 
     @property
     def labels_size(self) -> int:
         """Bytes of the hidden labels."""
-        return sealed_length(self.width * self.rows * self.manifest.layout.classes)
+        return compute_sealed_length(self.word_bytes * self.rows * self.manifest.layout.classes)
 
-    def tables_size(self, provider: str) -> int:
+    def compute_tables_size(self, provider: str) -> int:
         """Bytes of a provider's hidden tables."""
-        hidden = self.width * self.rows * self._cells(provider)
-        return sealed_length(hidden + self.sums_size(provider))
+        hidden_bytes = self.word_bytes * self.rows * self._count_cells(provider)
+        return compute_sealed_length(hidden_bytes + self.compute_sums_size(provider))
 
-    def sums_size(self, provider: str) -> int:
+    def compute_sums_size(self, provider: str) -> int:
         """Bytes of the padded sums of one provider's tables."""
-        return self.width * self.layouts[provider].size
+        return self.word_bytes * self.layouts[provider].size
 
-    def check_key(self, key: PrivateKey | None) -> None:
+    def check_key(self, private_key: PrivateKey | None) -> None:
         """No key is needed."""
 
-    def hide(
-        self, own: Identity, codes: NDArray[Any], key: PrivateKey | None
+    def hide_labels(
+        self, identity: Identity, class_codes: NDArray[Any], private_key: PrivateKey | None
     ) -> Callable[[Card], Iterable[bytes]]:
         """G = L - B, sealed for each provider."""
-        return lambda card: seal(self.pair(own, card, "labels"), self._hidden(own, codes))
+        return lambda card: seal(
+            self.derive_pair_key(identity, card, "labels"),
+            self._iter_hidden_labels(identity, class_codes),
+        )
 
-    def _hidden(self, own: Identity, codes: NDArray[Any]) -> Iterator[bytes]:
-        classes = self.manifest.layout.classes
-        dealt = stream(self.pair(own, self.manifest.collector, "dealt rows"), self.width)
-        for rows in self._blocks(classes, "hiding labels"):
-            count = rows.stop - rows.start
-            hidden = np.zeros((count, classes), dtype=self.word)
-            hidden[np.arange(count), codes[rows]] = 1
-            yield (hidden - dealt(hidden.size).reshape(hidden.shape)).tobytes()
+    def _iter_hidden_labels(self, identity: Identity, class_codes: NDArray[Any]) -> Iterator[bytes]:
+        class_count = self.manifest.layout.classes
+        draw_mask_words = make_word_stream(
+            self.derive_pair_key(identity, self.manifest.collector, "dealt rows"), self.word_bytes
+        )
+        for row_block in self._iter_row_blocks(class_count, "hiding labels"):
+            row_count = row_block.stop - row_block.start
+            label_words = np.zeros((row_count, class_count), dtype=self.word_type)
+            label_words[np.arange(row_count), class_codes[row_block]] = 1
+            yield (
+                label_words - draw_mask_words(label_words.size).reshape(label_words.shape)
+            ).tobytes()
 
-    def read_labels(self, own: Identity, payload: Payload) -> Callable[[], Iterator[bytes]]:
+    def read_labels(self, identity: Identity, payload: Payload) -> Callable[[], Iterator[bytes]]:
         """Check G completely; returns a function that yields its bytes, any number of times."""
 
-        def content() -> Iterator[bytes]:
-            return unseal(self.pair(own, self.label, "labels"), payload.pieces())
+        def iter_content() -> Iterator[bytes]:
+            return unseal(
+                self.derive_pair_key(identity, self.label, "labels"), payload.iter_pieces()
+            )
 
-        for _ in content():
+        for _ in iter_content():
             pass
-        return content
+        return iter_content
 
-    def tables(
+    def hide_tables(
         self,
-        own: Identity,
-        labels: Callable[[], Iterator[bytes]],
+        identity: Identity,
+        hidden_labels: Callable[[], Iterator[bytes]],
         columns: Mapping[str, Any],
-        noise: Integers,
+        noise_share: Integers,
     ) -> Iterable[bytes]:
         """E and S, sealed for the label provider."""
-        self.check_rows(self.layouts[own.name], columns)
-        key = self.pair(own, self.label, "tables")
-        return seal(key, self._tables(own, labels(), columns, noise))
+        self.check_row_count(self.layouts[identity.name], columns)
+        shared_key = self.derive_pair_key(identity, self.label, "tables")
+        return seal(
+            shared_key, self._iter_hidden_tables(identity, hidden_labels(), columns, noise_share)
+        )
 
-    def _tables(
-        self, own: Identity, labels: Iterator[bytes], columns: Mapping[str, Any], noise: Integers
+    def _iter_hidden_tables(
+        self,
+        identity: Identity,
+        hidden_labels: Iterator[bytes],
+        columns: Mapping[str, Any],
+        noise_share: Integers,
     ) -> Iterator[bytes]:
-        layout, cells = self.layouts[own.name], self._cells(own.name)
-        held = {one.feature: columns[one.feature] for one in layout.wanted}
-        dealt = stream(self.pair(own, self.manifest.collector, "dealt rows"), self.width)
-        product = np.zeros((layout.classes, cells), dtype=self.word)
-        reader = Reader(labels)
-        for rows in self._blocks(cells, "hiding tables"):
-            count = rows.stop - rows.start
-            part = reader.take(count * layout.classes * self.width)
-            mask = dealt(count * cells).reshape(count, cells)
-            product += _product(self._words(part).reshape(count, -1), mask)
-            some = {name: column[rows] for name, column in held.items()}
-            hidden = np.concatenate(list(self.weights(layout, some)), axis=1).astype(self.word)
-            yield (hidden - mask).tobytes()
-        sums = _ordered(layout, product) + noise.astype(self.word)
-        for other, purpose in (
+        layout, cell_count = self.layouts[identity.name], self._count_cells(identity.name)
+        own_columns = {request.feature: columns[request.feature] for request in layout.requests}
+        draw_mask_words = make_word_stream(
+            self.derive_pair_key(identity, self.manifest.collector, "dealt rows"), self.word_bytes
+        )
+        label_product = np.zeros((layout.classes, cell_count), dtype=self.word_type)
+        reader = PieceReader(hidden_labels)
+        for row_block in self._iter_row_blocks(cell_count, "hiding tables"):
+            row_count = row_block.stop - row_block.start
+            label_bytes = reader.read_bytes(row_count * layout.classes * self.word_bytes)
+            cell_mask = draw_mask_words(row_count * cell_count).reshape(row_count, cell_count)
+            label_product += _multiply_transposed(
+                self._to_words(label_bytes).reshape(row_count, -1), cell_mask
+            )
+            block_columns = {name: column[row_block] for name, column in own_columns.items()}
+            cell_words = np.concatenate(
+                list(self.iter_row_weights(layout, block_columns)), axis=1
+            ).astype(self.word_type)
+            yield (cell_words - cell_mask).tobytes()
+        padded_sums = _to_layout_order(layout, label_product) + noise_share.astype(self.word_type)
+        for peer, purpose in (
             (self.manifest.collector, "dealt sums"),
             (self.manifest.opener, "opening"),
         ):
-            sums += words(self.pair(own, other, purpose), sums.size, self.width)
-        yield sums.tobytes()
+            padded_sums += expand_words(
+                self.derive_pair_key(identity, peer, purpose), padded_sums.size, self.word_bytes
+            )
+        yield padded_sums.tobytes()
 
     def read_tables(
-        self, own: Identity, sender: Card, payload: Payload, codes: NDArray[Any]
+        self, identity: Identity, sender: Card, payload: Payload, class_codes: NDArray[Any]
     ) -> bytes:
         """L^T E + S; as L is zeros and ones, rows of E are added up by class."""
-        layout, cells = self.layouts[sender.name], self._cells(sender.name)
-        product = np.zeros((layout.classes, cells), dtype=self.word)
-        reader = Reader(unseal(self.pair(own, sender, "tables"), payload.pieces()))
-        for rows in self._blocks(cells, f"adding up the tables of {sender.name}"):
-            data = reader.take((rows.stop - rows.start) * cells * self.width)
-            hidden, some = self._words(data).reshape(-1, cells), codes[rows]
-            for c in range(layout.classes):
-                product[c] += hidden[some == c].sum(axis=0, dtype=self.word)
-        return self._bytes(_ordered(layout, product) + self._words(reader.rest()))
+        layout, cell_count = self.layouts[sender.name], self._count_cells(sender.name)
+        class_sums = np.zeros((layout.classes, cell_count), dtype=self.word_type)
+        reader = PieceReader(
+            unseal(self.derive_pair_key(identity, sender, "tables"), payload.iter_pieces())
+        )
+        for row_block in self._iter_row_blocks(
+            cell_count, f"adding up the tables of {sender.name}"
+        ):
+            block_bytes = reader.read_bytes(
+                (row_block.stop - row_block.start) * cell_count * self.word_bytes
+            )
+            hidden_rows = self._to_words(block_bytes).reshape(-1, cell_count)
+            block_codes = class_codes[row_block]
+            for class_index in range(layout.classes):
+                class_sums[class_index] += hidden_rows[block_codes == class_index].sum(
+                    axis=0, dtype=self.word_type
+                )
+        return self._to_bytes(
+            _to_layout_order(layout, class_sums) + self._to_words(reader.read_remainder())
+        )
 
-    def sums(self, tables: bytes, key: PrivateKey | None, correction: bytes) -> bytes:
+    def compute_sums(
+        self, hidden_tables: bytes, private_key: PrivateKey | None, correction: bytes
+    ) -> bytes:
         """L^T E + S + Z'."""
-        return self._bytes(self._words(tables) + self._words(correction))
+        return self._to_bytes(self._to_words(hidden_tables) + self._to_words(correction))
 
-    def plus(self, provider: str, sums: bytes, noise: Integers) -> bytes:
+    def add_noise_share(self, provider: str, padded_sums: bytes, noise_share: Integers) -> bytes:
         """Sums with one more share of noise."""
-        return self._bytes(self._words(sums) + noise.astype(self.word))
+        return self._to_bytes(self._to_words(padded_sums) + noise_share.astype(self.word_type))
 
-    def opened(self, own: Identity, provider: Card, sums: bytes) -> Integers:
+    def open_sums(self, identity: Identity, provider: Card, padded_sums: bytes) -> Integers:
         """For the opener: the sums without their pad, in the order of the layout."""
-        padded = self._words(sums)
-        pad = words(self.pair(own, provider, "opening"), padded.size, self.width)
-        return np.asarray((padded - pad).view(f"<i{self.width}"), dtype=np.int64)
+        padded_words = self._to_words(padded_sums)
+        pad_words = expand_words(
+            self.derive_pair_key(identity, provider, "opening"), padded_words.size, self.word_bytes
+        )
+        return np.asarray((padded_words - pad_words).view(f"<i{self.word_bytes}"), dtype=np.int64)
 
-    def correction(self, own: Identity) -> bytes:
+    def compute_correction(self, identity: Identity) -> bytes:
         """Z' = B^T A - Z for each provider; needs nothing but the keys, and little memory."""
-        found = []
+        corrections = []
         for card in self.manifest.providers:
-            layout, cells = self.layouts[card.name], self._cells(card.name)
-            of_labels = stream(self.pair(own, self.label, "dealt rows"), self.width)
-            of_cells = stream(self.pair(own, card, "dealt rows"), self.width)
-            product = np.zeros((layout.classes, cells), dtype=self.word)
-            for rows in self._blocks(cells, f"dealing masks for {card.name}"):
-                count = rows.stop - rows.start
-                mask = of_cells(count * cells).reshape(count, cells)
-                product += _product(of_labels(count * layout.classes).reshape(count, -1), mask)
-            sums = _ordered(layout, product)
-            pad = words(self.pair(own, card, "dealt sums"), sums.size, self.width)
-            found.append(self._bytes(sums - pad))
-        return b"".join(found)
+            layout, cell_count = self.layouts[card.name], self._count_cells(card.name)
+            draw_label_mask = make_word_stream(
+                self.derive_pair_key(identity, self.label, "dealt rows"), self.word_bytes
+            )
+            draw_cell_mask = make_word_stream(
+                self.derive_pair_key(identity, card, "dealt rows"), self.word_bytes
+            )
+            mask_product = np.zeros((layout.classes, cell_count), dtype=self.word_type)
+            for row_block in self._iter_row_blocks(cell_count, f"dealing masks for {card.name}"):
+                row_count = row_block.stop - row_block.start
+                cell_mask = draw_cell_mask(row_count * cell_count).reshape(row_count, cell_count)
+                mask_product += _multiply_transposed(
+                    draw_label_mask(row_count * layout.classes).reshape(row_count, -1), cell_mask
+                )
+            mask_sums = _to_layout_order(layout, mask_product)
+            pad_words = expand_words(
+                self.derive_pair_key(identity, card, "dealt sums"), mask_sums.size, self.word_bytes
+            )
+            corrections.append(self._to_bytes(mask_sums - pad_words))
+        return b"".join(corrections)
 
-    def _cells(self, provider: str) -> int:
+    def _count_cells(self, provider: str) -> int:
         layout = self.layouts[provider]
         return layout.size // layout.classes
 
-    def _blocks(self, cells: int, what: str = "") -> Iterator[slice]:
+    def _iter_row_blocks(self, row_words: int, step_name: str = "") -> Iterator[slice]:
         """Slices of rows, each of at most about a block of words."""
-        step = max(1, BLOCK // cells)
-        for start in range(0, self.rows, step):
-            rows = slice(start, min(start + step, self.rows))
-            yield rows
-            if what:
-                self.advance(what, rows.stop, self.rows)
+        block_rows = max(1, BLOCK_WORDS // row_words)
+        for start in range(0, self.rows, block_rows):
+            row_block = slice(start, min(start + block_rows, self.rows))
+            yield row_block
+            if step_name:
+                self.report_progress(step_name, row_block.stop, self.rows)
 
-    def _words(self, data: bytes) -> Any:
-        return np.frombuffer(data, dtype=self.word)
+    def _to_words(self, data: bytes) -> Any:
+        return np.frombuffer(data, dtype=self.word_type)
 
-    def _bytes(self, array: Any) -> bytes:
-        return bytes(array.astype(self.word).tobytes())
+    def _to_bytes(self, array: Any) -> bytes:
+        return bytes(array.astype(self.word_type).tobytes())
 
 
-def _product(one: Any, two: Any) -> Any:
+def _multiply_transposed(left: Any, right: Any) -> Any:
     """One transposed times two, modulo the size of a word."""
-    return np.einsum("rc,rd->cd", one, two)
+    return np.einsum("rc,rd->cd", left, right)
 
 
-def _ordered(layout: Layout, product: Any) -> Any:
+def _to_layout_order(layout: Layout, cell_sums: Any) -> Any:
     """Sums of shape (classes, cells) in the order of the layout."""
-    ends = np.cumsum([block.size for block in layout.blocks])[:-1]
-    return np.concatenate([part.reshape(-1) for part in np.split(product, ends, axis=1)])
+    block_ends = np.cumsum([block.size for block in layout.blocks])[:-1]
+    return np.concatenate(
+        [block_sums.reshape(-1) for block_sums in np.split(cell_sums, block_ends, axis=1)]
+    )

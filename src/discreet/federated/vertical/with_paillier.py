@@ -15,141 +15,193 @@ from numpy.typing import NDArray
 from discreet.arrays import Integers
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.crypto.masks import residues
-from discreet.federated.crypto.packing import WIDTH
+from discreet.federated.crypto.masks import expand_residues
+from discreet.federated.crypto.packing import SLOT_BITS
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.vertical.arithmetic import Way
-from discreet.federated.vertical.chunks import Chunks
+from discreet.federated.vertical.arithmetic import VerticalProtocol
+from discreet.federated.vertical.chunks import PlaintextLayout
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey, PublicKey
 
 __all__ = ["VerticalPaillier"]
 
-STEP = 64
+PROGRESS_STEP = 64
 """Encryptions between two progress reports."""
 
 
-class VerticalPaillier(Way):
+class VerticalPaillier(VerticalProtocol):
     """Residues modulo N, several counters in each."""
 
     def __init__(self, manifest: Manifest) -> None:
         super().__init__(manifest)
         assert manifest.paillier is not None
         self.public: PublicKey = manifest.paillier
-        self.chunks = {
-            name: Chunks(layout, self.public.bits) for name, layout in self.layouts.items()
+        self.plaintext_layouts = {
+            name: PlaintextLayout(layout, self.public.bits) for name, layout in self.layouts.items()
         }
 
     @property
-    def residue(self) -> int:
+    def residue_bytes(self) -> int:
         """Bytes of a residue mod N."""
         return -(-self.public.bits // 8)
 
     @property
     def labels_size(self) -> int:
         """Bytes of the hidden labels."""
-        return self.rows * self.public.width
+        return self.rows * self.public.ciphertext_bytes
 
-    def tables_size(self, provider: str) -> int:
+    def compute_tables_size(self, provider: str) -> int:
         """Bytes of a provider's hidden tables."""
-        return self.chunks[provider].count * self.public.width
+        return self.plaintext_layouts[provider].plaintext_count * self.public.ciphertext_bytes
 
-    def sums_size(self, provider: str) -> int:
+    def compute_sums_size(self, provider: str) -> int:
         """Bytes of the padded sums of one provider's tables."""
-        return self.chunks[provider].count * self.residue
+        return self.plaintext_layouts[provider].plaintext_count * self.residue_bytes
 
-    def check_key(self, key: PrivateKey | None) -> None:
+    def check_key(self, private_key: PrivateKey | None) -> None:
         """Refuse another key than the manifest's."""
-        if key is None or key.public.n != self.public.n:
+        if private_key is None or private_key.public.n != self.public.n:
             raise ProtocolError("wrong-manifest", "the manifest names another Paillier key")
 
-    def hide(
-        self, own: Identity, codes: NDArray[Any], key: PrivateKey | None
+    def hide_labels(
+        self, identity: Identity, class_codes: NDArray[Any], private_key: PrivateKey | None
     ) -> Callable[[Card], Iterable[bytes]]:
         """Encrypt one label per row; all providers get the same ciphertexts."""
         from discreet.federated.crypto.paillier import Encryptor
 
-        encryptor, hidden = Encryptor(self.public, self.rows, key), []
-        for row, code in enumerate(codes.tolist()):
-            hidden.append(encryptor.encrypt(1 << WIDTH * code))
-            if not row % STEP:
-                self.advance("encrypting labels", row, self.rows)
-        payload = self.public.to_bytes(hidden)
-        return lambda card: [payload]
+        encryptor, ciphertexts = Encryptor(self.public, self.rows, private_key), []
+        for row_index, class_code in enumerate(class_codes.tolist()):
+            ciphertexts.append(encryptor.encrypt(1 << SLOT_BITS * class_code))
+            if not row_index % PROGRESS_STEP:
+                self.report_progress("encrypting labels", row_index, self.rows)
+        label_bytes = self.public.to_bytes(ciphertexts)
+        return lambda card: [label_bytes]
 
-    def read_labels(self, own: Identity, payload: Payload) -> list[Any]:
+    def read_labels(self, identity: Identity, payload: Payload) -> list[Any]:
         """The ciphertexts, checked."""
         return self.public.from_bytes(payload.read(), self.rows)
 
-    def tables(
-        self, own: Identity, labels: list[Any], columns: Mapping[str, Any], noise: Integers
+    def hide_tables(
+        self,
+        identity: Identity,
+        hidden_labels: list[Any],
+        columns: Mapping[str, Any],
+        noise_share: Integers,
     ) -> Iterable[bytes]:
         """Products of labels with noise and pad, in as few ciphertexts as they fit."""
-        chunks, products = self.chunks[own.name], []
-        self.check_rows(chunks.layout, columns)
-        for weights in self.weights(chunks.layout, columns):
-            for column in weights.T:
-                products.append(self.public.add(self._weighted(labels, column)))
-                self.advance("multiplying labels", len(products), sum(chunks.widths))
-        sums = self._packed(chunks, products)
-        pads = residues(self.pair(own, self.manifest.opener, "opening"), len(sums), self.public.n)
-        hidden = [
-            self.public.refresh(one * self.public.embed(a + b) % self.public.modulus)
-            for one, a, b in zip(sums, pads, chunks.pack(noise), strict=True)
+        plaintext_layout, column_products = self.plaintext_layouts[identity.name], []
+        self.check_row_count(plaintext_layout.layout, columns)
+        for row_weights in self.iter_row_weights(plaintext_layout.layout, columns):
+            for column_weights in row_weights.T:
+                column_products.append(
+                    self.public.add(self._iter_weighted_labels(hidden_labels, column_weights))
+                )
+                self.report_progress(
+                    "multiplying labels",
+                    len(column_products),
+                    sum(plaintext_layout.columns_per_plaintext),
+                )
+        packed_sums = self._pack_columns(plaintext_layout, column_products)
+        pad_residues = expand_residues(
+            self.derive_pair_key(identity, self.manifest.opener, "opening"),
+            len(packed_sums),
+            self.public.n,
+        )
+        padded_ciphertexts = [
+            self.public.refresh_ciphertext(
+                ciphertext
+                * self.public.embed_plaintext(pad_residue + noise_plaintext)
+                % self.public.n_squared
+            )
+            for ciphertext, pad_residue, noise_plaintext in zip(
+                packed_sums, pad_residues, plaintext_layout.pack_vector(noise_share), strict=True
+            )
         ]
-        return [self.public.to_bytes(hidden)]
+        return [self.public.to_bytes(padded_ciphertexts)]
 
-    def _weighted(self, labels: list[Any], column: Integers) -> Iterable[Any]:
-        rows = np.flatnonzero(column)
-        for row, weight in zip(rows.tolist(), column[rows].tolist(), strict=True):
-            yield labels[row] if weight == 1 else self.public.scale(labels[row], weight)
+    def _iter_weighted_labels(
+        self, hidden_labels: list[Any], column_weights: Integers
+    ) -> Iterable[Any]:
+        row_indices = np.flatnonzero(column_weights)
+        for row_index, weight in zip(
+            row_indices.tolist(), column_weights[row_indices].tolist(), strict=True
+        ):
+            yield (
+                hidden_labels[row_index]
+                if weight == 1
+                else self.public.scale_ciphertext(hidden_labels[row_index], weight)
+            )
 
-    def _packed(self, chunks: Chunks, columns: list[Any]) -> list[Any]:
+    def _pack_columns(self, plaintext_layout: PlaintextLayout, columns: list[Any]) -> list[Any]:
         """Columns side by side, by Horner's rule."""
-        packed, start = [], 0
-        for width in chunks.widths:
-            whole = columns[start + width - 1]
-            for column in reversed(columns[start : start + width - 1]):
-                whole = self.public.scale(whole, 1 << chunks.shift) * column % self.public.modulus
-            packed.append(whole)
-            start += width
-        return packed
+        packed_columns, start = [], 0
+        for column_count in plaintext_layout.columns_per_plaintext:
+            packed_column = columns[start + column_count - 1]
+            for column in reversed(columns[start : start + column_count - 1]):
+                packed_column = (
+                    self.public.scale_ciphertext(packed_column, 1 << plaintext_layout.column_bits)
+                    * column
+                    % self.public.n_squared
+                )
+            packed_columns.append(packed_column)
+            start += column_count
+        return packed_columns
 
     def read_tables(
-        self, own: Identity, sender: Card, payload: Payload, codes: NDArray[Any]
+        self, identity: Identity, sender: Card, payload: Payload, class_codes: NDArray[Any]
     ) -> list[Any]:
         """The ciphertexts, checked."""
-        return self.public.from_bytes(payload.read(), self.chunks[sender.name].count)
-
-    def sums(self, tables: list[Any], key: PrivateKey | None, correction: bytes) -> bytes:
-        """The padded sums, decrypted."""
-        assert key is not None
-        found = []
-        for number, one in enumerate(tables):
-            found.append(key.decrypt(one).to_bytes(self.residue, "big"))
-            self.advance("decrypting sums", number + 1, len(tables))
-        return b"".join(found)
-
-    def plus(self, provider: str, sums: bytes, noise: Integers) -> bytes:
-        """Sums with one more share of noise; numbers beyond N are refused."""
-        shares = self.chunks[provider].pack(noise)
-        return b"".join(
-            ((value + share) % self.public.n).to_bytes(self.residue, "big")
-            for value, share in zip(self._residues(sums), shares, strict=True)
+        return self.public.from_bytes(
+            payload.read(), self.plaintext_layouts[sender.name].plaintext_count
         )
 
-    def opened(self, own: Identity, provider: Card, sums: bytes) -> Integers:
-        """For the opener: the sums without their pad, in the order of the layout."""
-        chunks = self.chunks[provider.name]
-        pads = residues(self.pair(own, provider, "opening"), chunks.count, self.public.n)
-        padded = self._residues(sums)
-        return chunks.unpack([(a - b) % self.public.n for a, b in zip(padded, pads, strict=True)])
+    def compute_sums(
+        self, hidden_tables: list[Any], private_key: PrivateKey | None, correction: bytes
+    ) -> bytes:
+        """The padded sums, decrypted."""
+        assert private_key is not None
+        residue_pieces = []
+        for ciphertext_index, ciphertext in enumerate(hidden_tables):
+            residue_pieces.append(
+                private_key.decrypt(ciphertext).to_bytes(self.residue_bytes, "big")
+            )
+            self.report_progress("decrypting sums", ciphertext_index + 1, len(hidden_tables))
+        return b"".join(residue_pieces)
 
-    def _residues(self, sums: bytes) -> list[int]:
-        step = self.residue
-        found = [int.from_bytes(sums[i : i + step], "big") for i in range(0, len(sums), step)]
-        if any(one >= self.public.n for one in found):
+    def add_noise_share(self, provider: str, padded_sums: bytes, noise_share: Integers) -> bytes:
+        """Sums with one more share of noise; numbers beyond N are refused."""
+        share_plaintexts = self.plaintext_layouts[provider].pack_vector(noise_share)
+        return b"".join(
+            ((padded_residue + share_plaintext) % self.public.n).to_bytes(self.residue_bytes, "big")
+            for padded_residue, share_plaintext in zip(
+                self._parse_residues(padded_sums), share_plaintexts, strict=True
+            )
+        )
+
+    def open_sums(self, identity: Identity, provider: Card, padded_sums: bytes) -> Integers:
+        """For the opener: the sums without their pad, in the order of the layout."""
+        plaintext_layout = self.plaintext_layouts[provider.name]
+        pad_residues = expand_residues(
+            self.derive_pair_key(identity, provider, "opening"),
+            plaintext_layout.plaintext_count,
+            self.public.n,
+        )
+        padded_residues = self._parse_residues(padded_sums)
+        return plaintext_layout.unpack_vector(
+            [
+                (padded_residue - pad_residue) % self.public.n
+                for padded_residue, pad_residue in zip(padded_residues, pad_residues, strict=True)
+            ]
+        )
+
+    def _parse_residues(self, padded_sums: bytes) -> list[int]:
+        residue_size = self.residue_bytes
+        residues = [
+            int.from_bytes(padded_sums[offset : offset + residue_size], "big")
+            for offset in range(0, len(padded_sums), residue_size)
+        ]
+        if any(residue >= self.public.n for residue in residues):
             raise ProtocolError("out-of-range", "a sum is not a residue modulo N")
-        return found
+        return residues

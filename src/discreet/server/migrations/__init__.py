@@ -10,17 +10,17 @@ from discreet.errors import FormatError
 if TYPE_CHECKING:
     from discreet.server.database import Database
 
-__all__ = ["config_of", "migrate"]
+__all__ = ["make_config", "migrate"]
 
-FOLDER = Path(__file__).parent
+MIGRATIONS_FOLDER = Path(__file__).parent
 
 
-def config_of(connection: Any) -> Any:
+def make_config(connection: Any) -> Any:
     """Make Alembic's settings for an open connection."""
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS_FOLDER).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     return config
@@ -33,26 +33,31 @@ def migrate(database: Database, revision: str = "head") -> None:
     from alembic.script import ScriptDirectory
     from alembic.util.exc import CommandError
 
-    from discreet.server.database import exclusive
+    from discreet.server.database import lock_survey
 
     with database.write() as connection:
-        exclusive(connection, -1)  # one server at a time changes tables
-        config = config_of(connection)
+        lock_survey(connection, -1)  # one server at a time changes tables
+        config = make_config(connection)
         scripts = ScriptDirectory.from_config(config)
-        known = [one.revision for one in scripts.walk_revisions()][::-1]
-        now = MigrationContext.configure(connection).get_current_revision()
-        if now is not None and now not in known:
+        known_revisions = [script.revision for script in scripts.walk_revisions()][::-1]
+        current_revision = MigrationContext.configure(connection).get_current_revision()
+        if current_revision is not None and current_revision not in known_revisions:
             raise FormatError(
-                f"{database.place}: its tables have version {now}, which this program does not "
-                "know; a newer discreet made them. Update discreet"
+                f"{database.location}: its tables have version {current_revision}, which this "
+                "program does not know; a newer discreet made them. Update discreet"
             )
-        target = known[-1] if revision == "head" else revision
-        if target != "base" and target not in known:
-            raise FormatError(f"there is no version {revision!r} of the tables; {', '.join(known)}")
-        if target == now:
+        target_revision = known_revisions[-1] if revision == "head" else revision
+        if target_revision != "base" and target_revision not in known_revisions:
+            raise FormatError(
+                f"there is no version {revision!r} of the tables; {', '.join(known_revisions)}"
+            )
+        if target_revision == current_revision:
             return
-        down = now is not None and (target == "base" or known.index(target) < known.index(now))
+        is_downgrade = current_revision is not None and (
+            target_revision == "base"
+            or known_revisions.index(target_revision) < known_revisions.index(current_revision)
+        )
         try:
-            (command.downgrade if down else command.upgrade)(config, target)
+            (command.downgrade if is_downgrade else command.upgrade)(config, target_revision)
         except CommandError as error:
-            raise FormatError(f"{database.place}: {error}") from None
+            raise FormatError(f"{database.location}: {error}") from None

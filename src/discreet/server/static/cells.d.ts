@@ -1,11 +1,11 @@
 /**
- * Answers become public cells or numbers: the twin of `discreet/encoding.py`.
+ * Encodes answers as public cells or numbers: the twin of `discreet/encoding.py`.
  *
  * @module cells
  */
 import type { Answer, Choice, Feature, Reason, Rules } from "./types.js";
 /** @import { Answer, Choice, Feature, Reason, Rules } from "./types.js" */
-/** Something that was refused, with a reason that a page can put into its own words. */
+/** A refusal, with a reason that a page can put into its own words. */
 export declare class DrawError extends Error {
     reason: Reason;
     field: string | null;
@@ -38,18 +38,18 @@ export declare class Cells {
     /**
      * The cell of an answer.
      * @param {Answer} answer
-     * @param {boolean} [labelled] Whether the label of a bin is an answer, too.
+     * @param {boolean} [acceptsLabels] Whether the label of a bin is an answer, too.
      * @returns {number}
      */
-    index(answer: Answer, labelled?: boolean): number;
+    encodeAnswer(answer: Answer, acceptsLabels?: boolean): number;
 }
 /** @param {string} name */
-export declare const missingAnswer: (name: string) => DrawError;
+export declare const makeMissingError: (name: string) => DrawError;
 /**
  * A number inside its public bounds; NaN where it is missing.
  * @type {(feature: Feature, rules: Rules, answer: Answer) => number}
  */
-export declare function numberOf(feature: Feature, rules: Rules, answer: Answer): number;
+export declare function parseNumber(feature: Feature, rules: Rules, answer: Answer): number;
 /**
  * A number in at most six digits, as Python's format "g" writes it: ties go to the even digit.
  * @param {number} number

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Answers become public cells or numbers: the twin of `discreet/encoding.py`.
+ * Encodes answers as public cells or numbers: the twin of `discreet/encoding.py`.
  *
  * @module cells
  */
@@ -9,7 +9,7 @@ import { findPlaces } from "./random.js";
 
 /** @import { Answer, Choice, Feature, Reason, Rules } from "./types.js" */
 
-/** Something that was refused, with a reason that a page can put into its own words. */
+/** A refusal, with a reason that a page can put into its own words. */
 export class DrawError extends Error {
   /**
    * @param {Reason} reason
@@ -61,10 +61,10 @@ export class Cells {
   /**
    * The cell of an answer.
    * @param {Answer} answer
-   * @param {boolean} [labelled] Whether the label of a bin is an answer, too.
+   * @param {boolean} [acceptsLabels] Whether the label of a bin is an answer, too.
    * @returns {number}
    */
-  index(answer, labelled = false) {
+  encodeAnswer(answer, acceptsLabels = false) {
     const { name, feature, rules } = this;
     if (typeof answer === "object" && answer !== null) {
       const cell = Number(answer.cell);
@@ -72,23 +72,23 @@ export class Cells {
       throw new DrawError("cell", `there are ${this.size} choices, and this is none of them`, name);
     }
     if (feature.values) {
-      const cell = this.#findCell(answer);
+      const cell = this.#findValueCell(answer);
       if (cell !== undefined) return cell;
-    } else if (labelled && typeof answer === "string") {
+    } else if (acceptsLabels && typeof answer === "string") {
       const cells = findPlaces(this.choices.map((choice) => choice.label === answer));
       if (cells.length === 1) return cells[0];
       if (cells.length) throw new DrawError("ambiguous", "this names several answers; write the number itself", name);
     }
-    const number = feature.values ? NaN : numberOf(feature, rules, answer);
+    const number = feature.values ? NaN : parseNumber(feature, rules, answer);
     if (!Number.isNaN(number)) return this.cutPoints.filter((edge) => edge <= number).length;
     if (this.missingCell !== null && (!feature.values || isMissing(answer, rules))) return this.missingCell;
-    if (isMissing(answer, rules)) throw missingAnswer(name);
+    if (isMissing(answer, rules)) throw makeMissingError(name);
     if (this.otherCell === null) throw new DrawError("unknown", "this is not one of the public values", name);
     return this.otherCell;
   }
 
   /** @param {string | number | bigint | boolean | null | undefined} answer */
-  #findCell(answer) {
+  #findValueCell(answer) {
     if (answer === null || answer === undefined || Number.isNaN(answer)) return undefined;
     const cell = this.cellByText.get(formatValue(answer));
     if (typeof answer === "boolean") {
@@ -99,7 +99,7 @@ export class Cells {
 }
 
 /** @param {string} name */
-export const missingAnswer = (name) => new DrawError("missing", "there is no answer", name);
+export const makeMissingError = (name) => new DrawError("missing", "there is no answer", name);
 
 /** @type {(answer: unknown, rules: Rules) => boolean} */
 function isMissing(answer, rules) {
@@ -107,27 +107,27 @@ function isMissing(answer, rules) {
   return answer === null || answer === undefined || Number.isNaN(answer);
 }
 
-const NUMBER = /^[\t-\r ]*([-+]?)(?:((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)|(inf(?:inity)?)|nan)[\t-\r ]*$/i;
+const NUMBER_PATTERN = /^[\t-\r ]*([-+]?)(?:((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)|(inf(?:inity)?)|nan)[\t-\r ]*$/i;
 
 /**
  * A number inside its public bounds; NaN where it is missing.
  * @type {(feature: Feature, rules: Rules, answer: Answer) => number}
  */
-export function numberOf(feature, rules, answer) {
+export function parseNumber(feature, rules, answer) {
   const { name, lower, upper, optional, integer } = feature;
   const low = lower ?? -Infinity, high = upper ?? Infinity;
   let number = NaN;
   if (typeof answer === "string" && !isMissing(answer, rules)) {
-    const [, sign, digits, infinite] = NUMBER.exec(answer) ?? [null];
+    const [, sign, digits, infinityName] = NUMBER_PATTERN.exec(answer) ?? [null];
     if (sign === undefined) throw new DrawError("number", "this is not a number", name);
-    number = Number(`${sign}${infinite ? "Infinity" : digits ?? "NaN"}`);
+    number = Number(`${sign}${infinityName ? "Infinity" : digits ?? "NaN"}`);
   } else if (["number", "bigint", "boolean"].includes(typeof answer)) {
     number = Number(answer);
   } else if (typeof answer === "object" && answer !== null) {
     throw new DrawError("number", "this is not a number", name);
   }
   if (Number.isNaN(number)) {
-    if (!optional) throw missingAnswer(name);
+    if (!optional) throw makeMissingError(name);
     return NaN;
   }
   if ((number < low || number > high) && rules.outliers === "error") {
@@ -146,7 +146,7 @@ function formatValue(value) {
   if (Math.abs(value) === Infinity) return value > 0 ? "inf" : "-inf";
   if (Number.isInteger(value)) return String(BigInt(value));
   const [digits, exponent] = value.toExponential().split("e");
-  if (Number(exponent) >= -4) return String(value); // and none that is not whole reaches 1e16
+  if (Number(exponent) >= -4) return String(value); // a number that is not whole stays below 1e16
   return `${digits}e-${exponent.slice(1).padStart(2, "0")}`;
 }
 
@@ -157,9 +157,9 @@ function formatValue(value) {
 export function formatShort(number) {
   if (!Number.isFinite(number)) return number > 0 ? "inf" : "-inf";
   if (number === 0) return Object.is(number, -0) ? "-0" : "0";
-  const exact = number.toExponential(40), rounded = exact.slice(0, exact.indexOf(".") + 6);
-  const isTie = /^50*e/.test(exact.slice(rounded.length)) && Number(rounded.slice(-1)) % 2 === 0;
-  const [digits, power] = (isTie ? rounded + exact.slice(exact.indexOf("e")) : number.toExponential(5)).split("e");
+  const exactText = number.toExponential(40), roundedText = exactText.slice(0, exactText.indexOf(".") + 6);
+  const isTie = /^50*e/.test(exactText.slice(roundedText.length)) && Number(roundedText.slice(-1)) % 2 === 0;
+  const [digits, power] = (isTie ? roundedText + exactText.slice(exactText.indexOf("e")) : number.toExponential(5)).split("e");
   if (Number(power) >= -4 && Number(power) < 6) return String(Number(`${digits}e${power}`));
   return `${digits.replace(/\.?0+$/, "")}e${power[0]}${power.slice(1).padStart(2, "0")}`;
 }

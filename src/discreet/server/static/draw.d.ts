@@ -1,5 +1,5 @@
 /**
- * What a respondent's device draws, for plans and questionnaires: the twin of
+ * Draws reports on a respondent's device, for plans and questionnaires: the twin of
  * `discreet/collection/respondent.py`. The same bytes give the same report, byte for byte.
  *
  *     const collection = await collectionOf(bytes);                // the document, as it is served
@@ -8,11 +8,11 @@
  *     const drawn = await collection.report(answers, { question }); // keep it before it leaves
  *     // drawn.text is sent, byte for byte; drawn.key stays with the person
  *
- * Where there is no `crypto.subtle` (a page without TLS, some engines of apps), give a SHA-256 of your
+ * Where there is no `crypto.subtle` (a page without TLS, some engines of apps), pass a SHA-256 of your
  * own: `collectionOf(bytes, { sha256 })`.
  *
- * Nothing here touches a page, a network or a store. Who calls `report` twice for one person, or
- * draws a question again, gives away more than the document promises: keep what was drawn.
+ * Nothing here touches a page, a network or a store. A second call of `report` for one person, or a
+ * second draw of the question, reveals more than the document promises: keep the first.
  * Formats, the order in which bytes are used, and the rules of encoding: docs/formats.md.
  *
  * @module draw
@@ -20,38 +20,38 @@
 export { DrawError } from "./cells.js";
 export { perturb } from "./mechanisms.js";
 export { Source, SystemSource, Tape } from "./random.js";
-import type { Answer, Answers, Drawn, Hash, Plain, ReportOptions } from "./types.js";
+import type { Answer, Answers, Drawn, Hash, JsonObject, ReportOptions } from "./types.js";
 import type { Source } from "./random.js";
-/** @import { Answer, Answers, Device, Drawn, Hash, Plain, PlanBody, Projection, ReportOptions } from "./types.js" */
-/** @import { Schema, SheetBody } from "./types.js" */
+/** @import { Answer, Answers, Device, Drawn, Hash, JsonObject, PlanBody, Projection, ReportOptions } from "./types.js" */
+/** @import { QuestionnaireBody, Schema } from "./types.js" */
 /** @import { Source } from "./random.js" */
 /** A plan or questionnaire, and what a respondent's device does with it. See `collectionOf`. */
 export declare class Collection {
     #private;
     /** The document as it was read. */
-    document: Plain;
+    document: JsonObject;
     /** SHA-256 of its canonical bytes, which every report names. */
     digest: string;
     /** @type {"plan" | "questionnaire"} */
     kind: "plan" | "questionnaire";
     /** All that a person may be asked, the target last. */
     names: string[];
-    /** Questions to which a person gives own personal answers, too. */
+    /** Questions that also ask for the person's own answer to a personal question. */
     personal: string[];
     /** How many questions there are to draw from; the sheet of a questionnaire is one. */
     questions: number;
     /** Loss of one report, at most; infinite where it is unprotected. */
     epsilon: number;
-    /** Whether people are told which question to answer, instead of drawing it. */
+    /** Whether each person is assigned a question, instead of drawing it. */
     assigned: boolean;
     /** Why nobody is protected; empty where people are. @type {string[]} */
     void: string[];
     /**
-     * @param {Plain} body
+     * @param {JsonObject} body
      * @param {string} digest
      * @param {Hash} [sha256]
      */
-    constructor(body: Plain, digest: string, sha256?: Hash);
+    constructor(body: JsonObject, digest: string, sha256?: Hash);
     /**
      * The names of what one question asks for.
      * @param {number} question
@@ -69,8 +69,8 @@ export declare class Collection {
      */
     check(name: string, answer: Answer): void;
     /**
-     * Draw the question that a person answers, without looking at any answer. Keep it: whoever draws
-     * again until a welcome one comes spoils the results.
+     * Draw the question that a person answers, without looking at any answer. Keep it: drawing again
+     * until a welcome question comes spoils the results.
      * @param {Source} [source]
      * @param {number} [group] The question that a person was assigned.
      */
@@ -90,7 +90,7 @@ export declare class Collection {
  * @param {object} [options]
  * @param {string} [options.digest] "sha256:…" that the document must have, from a trusted place.
  * @param {boolean} [options.unprotected] Accept a document that promises nothing.
- * @param {Hash} [options.sha256] Where the platform has none; for this document and its reports.
+ * @param {Hash} [options.sha256] For platforms without `crypto.subtle`; used for this document and its reports.
  */
 export declare function collectionOf(bytes: Uint8Array | ArrayBuffer, { digest, unprotected, sha256 }?: {
     digest?: string;

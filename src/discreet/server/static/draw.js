@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * What a respondent's device draws, for plans and questionnaires: the twin of
+ * Draws reports on a respondent's device, for plans and questionnaires: the twin of
  * `discreet/collection/respondent.py`. The same bytes give the same report, byte for byte.
  *
  *     const collection = await collectionOf(bytes);                // the document, as it is served
@@ -9,17 +9,17 @@
  *     const drawn = await collection.report(answers, { question }); // keep it before it leaves
  *     // drawn.text is sent, byte for byte; drawn.key stays with the person
  *
- * Where there is no `crypto.subtle` (a page without TLS, some engines of apps), give a SHA-256 of your
+ * Where there is no `crypto.subtle` (a page without TLS, some engines of apps), pass a SHA-256 of your
  * own: `collectionOf(bytes, { sha256 })`.
  *
- * Nothing here touches a page, a network or a store. Who calls `report` twice for one person, or
- * draws a question again, gives away more than the document promises: keep what was drawn.
+ * Nothing here touches a page, a network or a store. A second call of `report` for one person, or a
+ * second draw of the question, reveals more than the document promises: keep the first.
  * Formats, the order in which bytes are used, and the rules of encoding: docs/formats.md.
  *
  * @module draw
  */
 
-import { Cells, DrawError, numberOf } from "./cells.js";
+import { Cells, DrawError, parseNumber } from "./cells.js";
 import { CELL_ORACLES, drawPlace, MEAN_ORACLES, perturb } from "./mechanisms.js";
 import { lossOf } from "./promise.js";
 import { SystemSource } from "./random.js";
@@ -28,8 +28,8 @@ export { DrawError } from "./cells.js";
 export { perturb } from "./mechanisms.js";
 export { Source, SystemSource, Tape } from "./random.js";
 
-/** @import { Answer, Answers, Device, Drawn, Hash, Plain, PlanBody, Projection, ReportOptions } from "./types.js" */
-/** @import { Schema, SheetBody } from "./types.js" */
+/** @import { Answer, Answers, Device, Drawn, Hash, JsonObject, PlanBody, Projection, ReportOptions } from "./types.js" */
+/** @import { QuestionnaireBody, Schema } from "./types.js" */
 /** @import { Source } from "./random.js" */
 
 /** A plan or questionnaire, and what a respondent's device does with it. See `collectionOf`. */
@@ -38,11 +38,11 @@ export class Collection {
   #sha256;
 
   /**
-   * @param {Plain} body
+   * @param {JsonObject} body
    * @param {string} digest
    * @param {Hash} [sha256]
    */
-  constructor(body, digest, sha256 = systemHash) {
+  constructor(body, digest, sha256 = computeSha256) {
     this.#sha256 = sha256;
     this.#device = body.format === "discreet/plan" ? makePlanDevice(body) : makeQuestionnaireDevice(body);
     const { names, personal, questions, epsilon, assigned } = this.#device;
@@ -54,13 +54,13 @@ export class Collection {
     this.kind = body.format.slice("discreet/".length);
     /** All that a person may be asked, the target last. */
     this.names = names;
-    /** Questions to which a person gives own personal answers, too. */
+    /** Questions that also ask for the person's own answer to a personal question. */
     this.personal = personal;
     /** How many questions there are to draw from; the sheet of a questionnaire is one. */
     this.questions = questions;
     /** Loss of one report, at most; infinite where it is unprotected. */
     this.epsilon = epsilon;
-    /** Whether people are told which question to answer, instead of drawing it. */
+    /** Whether each person is assigned a question, instead of drawing it. */
     this.assigned = assigned;
     /** Why nobody is protected; empty where people are. @type {string[]} */
     this.void = [];
@@ -94,8 +94,8 @@ export class Collection {
   }
 
   /**
-   * Draw the question that a person answers, without looking at any answer. Keep it: whoever draws
-   * again until a welcome one comes spoils the results.
+   * Draw the question that a person answers, without looking at any answer. Keep it: drawing again
+   * until a welcome question comes spoils the results.
    * @param {Source} [source]
    * @param {number} [group] The question that a person was assigned.
    */
@@ -123,9 +123,9 @@ export class Collection {
   async report(answers, options = {}) {
     const source = options.source ?? new SystemSource();
     const fixedQuestion = options.question === undefined ? null : this.#requireQuestion(options.question);
-    const prepared = this.#device.prepare(answers, fixedQuestion, options);
+    const preparedAnswers = this.#device.prepare(answers, fixedQuestion, options);
     const question = fixedQuestion ?? this.drawQuestion(source, options.group);
-    const value = options.byHand ? prepared.cells : this.#device.randomize(question, prepared, source);
+    const value = options.byHand ? preparedAnswers.cells : this.#device.randomize(question, preparedAnswers, source);
     const key = source.bytes(16), id = await identityOf(key, this.#sha256);
     const text = await writeReport(this.digest, id, question, value, source.simulated, this.#sha256);
     return { text, id, key: toHex(key), question, value };
@@ -155,36 +155,36 @@ const listNames = (schema) => schema.features.map((feature) => feature.name);
 
 /**
  * A plan: each person answers one of several questions about the target and some features.
- * @param {Plain} body
+ * @param {JsonObject} body
  * @returns {Device}
  */
 function makePlanDevice(body) {
   const { schema, projection, questions, edges, epsilon } = /** @type {PlanBody} */ (body);
-  const original = projection === null ? schema : projection.schema, originalNames = listNames(original);
+  const originalSchema = projection === null ? schema : projection.schema, originalNames = listNames(originalSchema);
   const names = [...originalNames, schema.target];
-  const target = new Cells(
+  const targetCells = new Cells(
     { name: schema.target, values: schema.classes, optional: false },
     { missing_tokens: [], unseen: "error", outliers: "error" },
   );
   // features asked by their mean; by cell only whether they are there at all
-  const averaged = new Set(questions.flatMap((question) => (question.power ? question.features : [])));
+  const averagedNames = new Set(questions.flatMap((question) => (question.power ? question.features : [])));
   const cells = new Map(schema.features.map((feature) => {
     const cutPoints = Object.hasOwn(edges, feature.name) ? edges[feature.name].slice(1, -1) : [];
     return [feature.name, new Cells(feature, schema, cutPoints)];
   }));
-  cells.set(schema.target, target);
+  cells.set(schema.target, targetCells);
   /** @type {(name: string) => Cells} */
   const getCells = (name) => requireAsked(cells.get(name), name);
   /** @type {(name: string) => boolean} */
-  const isNumeric = (name) => !getCells(name).feature.values && (averaged.has(name) || !Object.hasOwn(edges, name));
+  const isNumeric = (name) => !getCells(name).feature.values && (averagedNames.has(name) || !Object.hasOwn(edges, name));
   questions.forEach((question, k) => {
     const { features, power, mechanism, parameters, weight } = question;
     const sizes = features.map((name) => (power ? 1 : getCells(name).size));
-    const size = (power ? features.length : 1) * sizes.reduce((product, cellCount) => product * cellCount, target.size);
-    const isKnown = Object.hasOwn(power ? MEAN_ORACLES : CELL_ORACLES, mechanism) && Number(parameters.largest ?? 0) < 2 ** 53;
-    const fits = size === parameters.size && (parameters.active ?? features.length) === features.length;
+    const size = (power ? features.length : 1) * sizes.reduce((product, cellCount) => product * cellCount, targetCells.size);
+    const isKnownOracle = Object.hasOwn(power ? MEAN_ORACLES : CELL_ORACLES, mechanism) && Number(parameters.largest ?? 0) < 2 ** 53;
+    const sizesMatch = size === parameters.size && (parameters.active ?? features.length) === features.length;
     const loss = Math.max(lossOf(mechanism, parameters), question.epsilon) * body.reports;
-    if (!isKnown || !fits || !(weight >= 1) || !(epsilon === "inf" || loss <= epsilon * (1 + 1e-9))) {
+    if (!isKnownOracle || !sizesMatch || !(weight >= 1) || !(epsilon === "inf" || loss <= epsilon * (1 + 1e-9))) {
       throw new DrawError("document", `question ${k} contradicts the plan, or needs numbers beyond 2^53`);
     }
   });
@@ -196,10 +196,10 @@ function makePlanDevice(body) {
   function projectAnswers(answers) {
     const { centre, scale, matrix, components } = /** @type {Projection} */ (projection);
     const values = components.map(() => 0);
-    original.features.filter((feature) => !feature.values).forEach((feature, j) => {
-      const number = numberOf(feature, original, getAnswer(answers, feature.name));
+    originalSchema.features.filter((feature) => !feature.values).forEach((feature, j) => {
+      const number = parseNumber(feature, originalSchema, getAnswer(answers, feature.name));
       if (Math.abs(number) === Infinity) throw new DrawError("outside", "infinity is not an answer", feature.name);
-      const z = orZero((number - centre[j]) / scale[j]);
+      const z = toFinite((number - centre[j]) / scale[j]);
       values.forEach((value, k) => (values[k] = value + z * matrix[j][k]));
     });
     return new Map(components.map((component, k) => [component.name, values[k]]));
@@ -215,7 +215,7 @@ function makePlanDevice(body) {
       const { features } = questions[question];
       const asksProjected = features.some((name) => !originalNames.includes(name));
       if (projection === null) return [...features, schema.target];
-      const askedFeatures = original.features.filter((feature) => features.includes(feature.name) || (asksProjected && !feature.values));
+      const askedFeatures = originalSchema.features.filter((feature) => features.includes(feature.name) || (asksProjected && !feature.values));
       return [...askedFeatures.map((feature) => feature.name), schema.target];
     },
     choices(name) {
@@ -223,8 +223,8 @@ function makePlanDevice(body) {
       return !cells.has(name) || isNumeric(name) ? null : getCells(name).choices;
     },
     check(name, answer) {
-      if (this.choices(name)) getCells(name).index(answer);
-      else numberOf(requireAsked(original.features.find((feature) => feature.name === name), name), original, answer);
+      if (this.choices(name)) getCells(name).encodeAnswer(answer);
+      else parseNumber(requireAsked(originalSchema.features.find((feature) => feature.name === name), name), originalSchema, answer);
     },
     drawQuestion(source) {
       return drawPlace(source, questions.map((question) => question.weight));
@@ -233,11 +233,11 @@ function makePlanDevice(body) {
       if (personal || byHand) throw new DrawError("personal", "only questionnaires ask personal questions or are drawn by hand");
       refuseUnasked(answers, names);
       const featureNames = question === null ? listNames(schema) : questions[question].features;
-      const classCell = target.index(getAnswer(answers, schema.target));
-      const projected = featureNames.every((name) => originalNames.includes(name)) ? null : projectAnswers(answers);
+      const classCell = targetCells.encodeAnswer(getAnswer(answers, schema.target));
+      const projectedValues = featureNames.every((name) => originalNames.includes(name)) ? null : projectAnswers(answers);
       return { classCell, columns: new Map(featureNames.map((name) => {
-        const answer = projected?.get(name) ?? getAnswer(answers, name), cells = getCells(name);
-        return [name, isNumeric(name) ? numberOf(cells.feature, schema, answer) : cells.index(answer)];
+        const answer = projectedValues?.get(name) ?? getAnswer(answers, name), cells = getCells(name);
+        return [name, isNumeric(name) ? parseNumber(cells.feature, schema, answer) : cells.encodeAnswer(answer)];
       })) };
     },
     randomize(question, { classCell, columns }, source) {
@@ -245,36 +245,36 @@ function makePlanDevice(body) {
       if (power === 0) {
         const cell = features.reduce((sum, name) => {
           const value = columns.get(name);
-          return sum * getCells(name).size + (averaged.has(name) ? Number(Number.isNaN(value)) : value);
+          return sum * getCells(name).size + (averagedNames.has(name) ? Number(Number.isNaN(value)) : value);
         }, classCell);
         return perturb(mechanism, parameters, cell, source);
       }
-      const vector = new Array(features.length * target.size).fill(0);
+      const vector = new Array(features.length * targetCells.size).fill(0);
       features.forEach((name, j) => {
         const { lower, upper } = getCells(name).feature, high = Number(upper), low = Number(lower);
-        const t = Math.min(Math.max(orZero((columns.get(name) - (high + low) / 2) / ((high - low) / 2)), -1), 1);
-        vector[j * target.size + classCell] = power === 1 ? t : 2 * t * t - 1;
+        const t = Math.min(Math.max(toFinite((columns.get(name) - (high + low) / 2) / ((high - low) / 2)), -1), 1);
+        vector[j * targetCells.size + classCell] = power === 1 ? t : 2 * t * t - 1;
       });
       return perturb(mechanism, parameters, vector, source);
     },
   };
 }
 
-/** @param {number} number Zero where it is missing, and the largest number for infinity. */
-function orZero(number) {
+/** Zero where a number is missing, and the largest number for infinity. @param {number} number */
+function toFinite(number) {
   return Number.isNaN(number) ? 0 : Math.min(Math.max(number, -Number.MAX_VALUE), Number.MAX_VALUE);
 }
 
 /**
  * A questionnaire: all private questions at once, randomized in groups.
- * @param {Plain} body
+ * @param {JsonObject} body
  * @returns {Device}
  */
 function makeQuestionnaireDevice(body) {
-  const { questions, target, channels, groups, device } = /** @type {SheetBody} */ (body);
-  const sorted = [...questions].sort((a, b) => Number(a.name === target) - Number(b.name === target));
-  const names = sorted.map((question) => question.name), rules = /** @type {any} */ (body);
-  const cells = sorted.map((question) => new Cells(
+  const { questions, target, channels, groups, device } = /** @type {QuestionnaireBody} */ (body);
+  const sortedQuestions = [...questions].sort((a, b) => Number(a.name === target) - Number(b.name === target));
+  const names = sortedQuestions.map((question) => question.name), rules = /** @type {any} */ (body);
+  const cells = sortedQuestions.map((question) => new Cells(
     { ...question, values: question.answers }, question.name === target ? { ...rules, unseen: "error" } : rules, question.cuts,
   ));
   /** @type {(name: string) => Cells} */
@@ -286,14 +286,14 @@ function makeQuestionnaireDevice(body) {
     const places = group.questions.map((name) => names.indexOf(name));
     return { ...channels[k], model: channels[k].model, places, sizes: places.map((place) => cells[place].size) };
   });
-  const ownParts = groupChannels.filter((group) => body.personal === "own" && group.model === "unrelated");
-  const personal = ownParts.flatMap((group) => group.places.map((place) => names[place]));
-  const losses = groupChannels.map((group) => (ownParts.includes(group) ? Infinity : lossOf(group.model, group)));
+  const personalGroups = groupChannels.filter((group) => body.personal === "own" && group.model === "unrelated");
+  const personal = personalGroups.flatMap((group) => group.places.map((place) => names[place]));
+  const losses = groupChannels.map((group) => (personalGroups.includes(group) ? Infinity : lossOf(group.model, group)));
 
   /** @type {(answers: Answers, required: string[]) => number[]} */
   function encodeRow(answers, required) {
     refuseUnasked(answers, required);
-    return names.map((name) => (required.includes(name) ? getCells(name).index(getAnswer(answers, name), true) : 0));
+    return names.map((name) => (required.includes(name) ? getCells(name).encodeAnswer(getAnswer(answers, name), true) : 0));
   }
 
   return {
@@ -304,7 +304,7 @@ function makeQuestionnaireDevice(body) {
     assigned: false,
     asked: () => names,
     choices: (name) => getCells(name).choices,
-    check: (name, answer) => void getCells(name).index(answer, true),
+    check: (name, answer) => void getCells(name).encodeAnswer(answer, true),
     drawQuestion: () => 0,
     prepare(answers, _, options) {
       const isByHand = Boolean(options.byHand);
@@ -314,15 +314,15 @@ function makeQuestionnaireDevice(body) {
       }
       return { cells: encodeRow(answers, names), own: options.personal ? encodeRow(options.personal, personal) : null };
     },
-    randomize(_, prepared, source) {
-      const sent = [...prepared.cells];
+    randomize(_, preparedAnswers, source) {
+      const sentCells = [...preparedAnswers.cells];
       for (const group of groupChannels) {
         /** @type {(row: number[]) => number[]} */
         const pickPlaces = (row) => group.places.map((place) => row[place]);
-        perturb(group.model, group, pickPlaces(prepared.cells), source, prepared.own && pickPlaces(prepared.own))
-          .forEach((cell, k) => (sent[group.places[k]] = cell));
+        perturb(group.model, group, pickPlaces(preparedAnswers.cells), source, preparedAnswers.own && pickPlaces(preparedAnswers.own))
+          .forEach((cell, k) => (sentCells[group.places[k]] = cell));
       }
-      return sent;
+      return sentCells;
     },
   };
 }
@@ -334,14 +334,14 @@ function makeQuestionnaireDevice(body) {
  * @param {object} [options]
  * @param {string} [options.digest] "sha256:…" that the document must have, from a trusted place.
  * @param {boolean} [options.unprotected] Accept a document that promises nothing.
- * @param {Hash} [options.sha256] Where the platform has none; for this document and its reports.
+ * @param {Hash} [options.sha256] For platforms without `crypto.subtle`; used for this document and its reports.
  */
-export async function collectionOf(bytes, { digest, unprotected = false, sha256 = systemHash } = {}) {
+export async function collectionOf(bytes, { digest, unprotected = false, sha256 = computeSha256 } = {}) {
   const content = bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
   if (await digestOf(new Uint8Array(0), sha256) !== EMPTY_DIGEST) throw new DrawError("hash", "the hash that was given is not SHA-256");
-  const computed = await digestOf(content, sha256);
-  if (digest !== undefined && digest !== computed) throw new DrawError("digest", `the document is ${computed}, not ${digest}`);
-  /** @type {Plain} */
+  const computedDigest = await digestOf(content, sha256);
+  if (digest !== undefined && digest !== computedDigest) throw new DrawError("digest", `the document is ${computedDigest}, not ${digest}`);
+  /** @type {JsonObject} */
   let body;
   try {
     body = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(content));
@@ -352,7 +352,7 @@ export async function collectionOf(bytes, { digest, unprotected = false, sha256 
   if (!version) throw new DrawError("document", "this is neither a plan nor a questionnaire");
   if (body.version !== version) throw new DrawError("version", `version ${body.version}; this program reads ${version}`);
   if ("digest" in body) throw new DrawError("document", "give the canonical bytes, without the seal");
-  const collection = makeCollection(body, computed, sha256);
+  const collection = makeCollection(body, computedDigest, sha256);
   if (collection.void.length && !unprotected) {
     throw new DrawError("unprotected", `this ${collection.kind} protects nobody: ${collection.void.join("; ")}`);
   }
@@ -364,7 +364,7 @@ const VERSIONS = new Map([["discreet/plan", 4], ["discreet/questionnaire", 1]]);
 /** SHA-256 of nothing (FIPS 180-4). */
 const EMPTY_DIGEST = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/** @type {(body: Plain, digest: string, sha256: Hash) => Collection} */
+/** @type {(body: JsonObject, digest: string, sha256: Hash) => Collection} */
 function makeCollection(body, digest, sha256) {
   try {
     refuseInexact(body);
@@ -376,7 +376,7 @@ function makeCollection(body, digest, sha256) {
 
 const REAL_KEYS = ["lower", "upper", "edges", "cuts", "projection"];
 
-/** @param {Plain} value Whole numbers that JavaScript may have rounded are refused. */
+/** @param {JsonObject} value Whole numbers that JavaScript may have rounded are refused. */
 function refuseInexact(value) {
   for (const [key, member] of Object.entries(value)) {
     if (Number.isInteger(member) && !Number.isSafeInteger(member) && !REAL_KEYS.includes(key)) {
@@ -387,7 +387,7 @@ function refuseInexact(value) {
 }
 
 /** @type {Hash} */
-async function systemHash(bytes) {
+async function computeSha256(bytes) {
   if (typeof crypto === "undefined" || !crypto.subtle) throw new DrawError("insecure", "hashes need a secure page (https, or localhost), or a SHA-256 of your own");
   return new Uint8Array(await crypto.subtle.digest("SHA-256", /** @type {BufferSource} */ (bytes)));
 }
@@ -397,7 +397,7 @@ async function systemHash(bytes) {
  * @param {Uint8Array} bytes
  * @param {Hash} [sha256]
  */
-export async function digestOf(bytes, sha256 = systemHash) {
+export async function digestOf(bytes, sha256 = computeSha256) {
   return `sha256:${toHex(await sha256(bytes))}`;
 }
 
@@ -411,7 +411,7 @@ function toHex(bytes) {
  * @param {Uint8Array} key 16 bytes.
  * @param {Hash} [sha256]
  */
-export async function identityOf(key, sha256 = systemHash) {
+export async function identityOf(key, sha256 = computeSha256) {
   const content = new Uint8Array([...new TextEncoder().encode("discreet/id"), ...key]);
   return toHex(await sha256(content)).slice(0, 32);
 }
@@ -421,9 +421,9 @@ export async function identityOf(key, sha256 = systemHash) {
  * @type {(collection: string, id: string, question: number, value: number[], simulated: boolean, sha256: Hash) => Promise<string>}
  */
 async function writeReport(collection, id, question, value, simulated, sha256) {
-  const compact = `{"collection":"${collection}","format":"discreet/report","id":"${id}","question":${question},`
+  const canonicalText = `{"collection":"${collection}","format":"discreet/report","id":"${id}","question":${question},`
     + `${simulated ? '"simulated":true,' : ""}"value":[${value.join()}],"version":2}`;
-  const digest = toHex(await sha256(new TextEncoder().encode(compact)));
+  const digest = toHex(await sha256(new TextEncoder().encode(canonicalText)));
   return `{"format": "discreet/report", "version": 2, "collection": "${collection}", "id": "${id}", `
     + `"question": ${question}, "value": [${value.join(", ")}]${simulated ? ', "simulated": true' : ""}, `
     + `"digest": "sha256:${digest}"}\n`;

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * One's own coin, dice or cards instead of the browser: the steps of the paper form, for a screen.
- * The page is told what came out, never what is true.
+ * Draws by hand, with a coin, dice or cards: the steps of the paper form, one screen per group. The
+ * page learns the outcome only, never the true answers.
  *
  * @module hand
  */
@@ -11,15 +11,15 @@ import { formatList, say } from "./show.js";
 
 /** @import { Collection } from "./draw.js" */
 /** @import { QuestionScreen, GetWords } from "./questions.js" */
-/** @import { Law, Plain } from "./types.js" */
+/** @import { AnswerLaw, JsonObject } from "./types.js" */
 
-const MAX_SIDES = 10_000; // numbers that somebody may be asked to draw from, as in the paper form
+const MAX_SIDES = 10_000; // most numbers to draw from by hand, as in the paper form
 
 /** @type {(a: number, b: number) => number} */
 const computeGcd = (a, b) => (b ? computeGcd(b, a % b) : a);
 
 /**
- * A probability as hits of sides; null where nobody can draw it.
+ * Parse a probability as hits out of sides; null where it cannot be drawn by hand.
  * @param {string | number | null} theta As in the document: 0.4 or "2/5".
  */
 export function parseFraction(theta) {
@@ -34,7 +34,7 @@ export function parseFraction(theta) {
 const formatRange = (low, high) => (low === high ? say("hand.one", { low }) : say("hand.range", { low, high }));
 
 /**
- * What a respondent does, one screen for each group; null where it cannot be drawn by hand.
+ * Write the steps of the draw, one screen per group; null where it cannot be drawn by hand.
  * @param {Collection} collection
  * @param {GetWords} getWords
  * @returns {QuestionScreen[] | null}
@@ -42,10 +42,10 @@ const formatRange = (low, high) => (low === high ? say("hand.one", { low }) : sa
 export function makeHandScreens(collection, getWords) {
   const { groups, channels, personal } = collection.document;
   if (collection.kind !== "questionnaire") return null;
-  const screens = groups.map((/** @type {Plain} */ group, /** @type {number} */ k) => {
-    const fraction = parseFraction(group.theta), /** @type {Law[]} */ laws = channels[k].laws ?? [], /** @type {string[]} */ names = group.questions;
-    const totals = laws.map((law) => law.weights.reduce((sum, weight) => sum + weight, 0));
-    if (!fraction || (personal !== "own" && totals.some((total) => total > MAX_SIDES))) return null;
+  const screens = groups.map((/** @type {JsonObject} */ group, /** @type {number} */ k) => {
+    const fraction = parseFraction(group.theta), /** @type {AnswerLaw[]} */ laws = channels[k].laws ?? [], /** @type {string[]} */ names = group.questions;
+    const weightTotals = laws.map((law) => law.weights.reduce((sum, weight) => sum + weight, 0));
+    if (!fraction || (personal !== "own" && weightTotals.some((total) => total > MAX_SIDES))) return null;
     const { hits, sides } = fraction, screen = { names, personal: false, title: say("hand.title", { count: k + 1 }) };
     if (hits === sides) return { ...screen, steps: [say("hand.truth")] };
     const steps = [say(sides === 2 ? "hand.coin" : "hand.draw", { sides: String(sides) }), say("hand.hit", { range: formatRange(1, hits) })], missRange = formatRange(hits + 1, sides);
@@ -55,23 +55,23 @@ export function makeHandScreens(collection, getWords) {
       return { ...screen, steps: [...steps, say("hand.own", { range: missRange, questions: personalWordings.join(" ") })] };
     }
     steps.push(say("hand.rest", { range: missRange }));
-    laws.forEach((law, j) => steps.push(say("hand.law", { total: String(totals[j]), questions: formatList(law.places.map((place) => getWords(names[place]).wording)), table: describeLaw(collection, law, names, getWords) })));
+    laws.forEach((law, j) => steps.push(say("hand.law", { total: String(weightTotals[j]), questions: formatList(law.places.map((place) => getWords(names[place]).wording)), table: describeLaw(collection, law, names, getWords) })));
     return { ...screen, steps };
   });
   return screens.includes(null) ? null : screens;
 }
 
-/** @type {(collection: Collection, law: Law, names: string[], getWords: GetWords) => string} */
+/** @type {(collection: Collection, law: AnswerLaw, names: string[], getWords: GetWords) => string} */
 function describeLaw(collection, law, names, getWords) {
   const lawNames = law.places.map((place) => names[place]);
   const labels = lawNames.map((name) => (collection.choices(name) ?? []).map((choice) => formatChoice(choice, getWords(name).answers)));
   /** @type {string[][]} */
   const rows = labels.reduce((/** @type {string[][]} */ prefixes, options) => prefixes.flatMap((row) => options.map((label) => [...row, label])), [[]]);
   let cumulative = 0;
-  const texts = rows.flatMap((row, k) => {
+  const rangeTexts = rows.flatMap((row, k) => {
     const weight = law.weights[k], low = cumulative + 1;
     cumulative += weight;
     return weight ? [say("hand.means", { range: formatRange(low, cumulative), answer: formatList(row) })] : [];
   });
-  return texts.join(" ");
+  return rangeTexts.join(" ");
 }

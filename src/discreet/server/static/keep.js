@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * What this browser keeps: the question that was drawn, the report before it leaves, and what all
- * collections of this origin cost together. `add` of IndexedDB is the lock: whoever comes second,
- * in another tab or after a reload, gets what was kept first, and never another draw.
+ * Stores in this browser the question that was drawn, the report before it is sent, and what all
+ * collections of this origin cost together. `add` of IndexedDB is the lock: a second attempt, in
+ * another tab or after a reload, gets what was stored first, and never another draw.
  *
  * @module keep
  */
@@ -16,7 +16,7 @@
  * @property {number} question
  * @property {string | null} text What is sent, byte for byte; null once it is forgotten.
  * @property {string} id
- * @property {string | null} key Whoever has it may withdraw; null once it is given up.
+ * @property {string | null} key The key to withdraw the report; null once it is given up.
  * @property {string} code Of the invitation, until the report has arrived.
  * @property {boolean} byHand
  * @property {"kept" | "sent" | "refused" | "withdrawing" | "withdrawn"} state
@@ -69,35 +69,35 @@ export class DeviceStore {
     this.database = database;
   }
 
-  /** Open it, and see that it really stores something. */
+  /** Open the store, and check that it returns what is written. */
   static async open(name = "discreet") {
-    const deviceStore = new DeviceStore(name, await openDatabase(name)), probe = crypto.randomUUID();
-    await deviceStore.#runTransaction(["setting"], async ({ setting }) => {
-      await awaitRequest(setting.put(probe, probe));
-      if ((await awaitRequest(setting.get(probe))) !== probe) throw new Error("nothing is stored here");
-      await awaitRequest(setting.delete(probe));
-    }, "relaxed"); // nothing of it need survive
+    const deviceStore = new DeviceStore(name, await openDatabase(name)), probeKey = crypto.randomUUID();
+    await deviceStore.#runTransaction(["setting"], async ({ setting: settingStore }) => {
+      await awaitRequest(settingStore.put(probeKey, probeKey));
+      if ((await awaitRequest(settingStore.get(probeKey))) !== probeKey) throw new Error("nothing is stored here");
+      await awaitRequest(settingStore.delete(probeKey));
+    }, "relaxed"); // the probe need not survive a crash
     return deviceStore;
   }
 
   /**
-   * One transaction that is on the disk when this returns.
+   * Run one transaction, which is on the disk when this returns.
    * @template T
-   * @param {string[]} names
-   * @param {(stores: { [name: string]: IDBObjectStore }) => Promise<T>} work Awaits only its stores.
+   * @param {string[]} storeNames
+   * @param {(stores: { [name: string]: IDBObjectStore }) => Promise<T>} runRequests Awaits only its stores.
    * @param {"strict" | "relaxed"} [durability]
    * @returns {Promise<T>}
    */
-  async #runTransaction(names, work, durability = "strict") {
-    const transaction = await this.#openTransaction(names, "readwrite", { durability });
+  async #runTransaction(storeNames, runRequests, durability = "strict") {
+    const transaction = await this.#openTransaction(storeNames, "readwrite", { durability });
     const completion = new Promise((resolve, reject) => {
       transaction.oncomplete = resolve;
       transaction.onabort = () => reject(transaction.error ?? new DOMException("not stored"));
     });
     completion.catch(() => undefined);
     try {
-      const stores = Object.fromEntries(names.map((name) => [name, transaction.objectStore(name)]));
-      const result = await work(stores);
+      const stores = Object.fromEntries(storeNames.map((name) => [name, transaction.objectStore(name)]));
+      const result = await runRequests(stores);
       await completion;
       return result;
     } catch (error) {
@@ -107,15 +107,15 @@ export class DeviceStore {
   }
 
   /**
-   * A transaction; people who clear the data of a page close its database.
-   * @type {(names: string | string[], mode?: IDBTransactionMode, options?: IDBTransactionOptions) => Promise<IDBTransaction>}
+   * Open a transaction. Clearing the data of a page closes its database, which is then opened again.
+   * @type {(storeNames: string | string[], mode?: IDBTransactionMode, options?: IDBTransactionOptions) => Promise<IDBTransaction>}
    */
-  async #openTransaction(names, mode, options) {
+  async #openTransaction(storeNames, mode, options) {
     try {
-      return this.database.transaction(names, mode, options);
+      return this.database.transaction(storeNames, mode, options);
     } catch {
       this.database = await openDatabase(this.name);
-      return this.database.transaction(names, mode, options);
+      return this.database.transaction(storeNames, mode, options);
     }
   }
 
@@ -125,14 +125,14 @@ export class DeviceStore {
   }
 
   /**
-   * The question of a place: the one that was kept, or else the given one, which is kept now.
+   * Store the question drawn for a place, unless one is stored; return the number of the stored one.
    * @param {{ place: string, collection: string, question: number, code: string }} drawnQuestion
    * @returns {Promise<number>}
    */
   async keepQuestion(drawnQuestion) {
-    return this.#runTransaction(["question"], async ({ question }) => {
-      const storedQuestion = await awaitRequest(question.get(drawnQuestion.place));
-      if (storedQuestion === undefined) await awaitRequest(question.add(drawnQuestion));
+    return this.#runTransaction(["question"], async ({ question: questionStore }) => {
+      const storedQuestion = await awaitRequest(questionStore.get(drawnQuestion.place));
+      if (storedQuestion === undefined) await awaitRequest(questionStore.add(drawnQuestion));
       return (storedQuestion ?? drawnQuestion).question;
     });
   }
@@ -148,7 +148,7 @@ export class DeviceStore {
   }
 
   /**
-   * What was spent here, what one more collection would make of it, and what is allowed.
+   * Read the epsilon spent here, the total with one more collection, and the limit.
    * @param {string} place
    * @param {number} epsilon
    */
@@ -158,50 +158,50 @@ export class DeviceStore {
   }
 
   /**
-   * Keep a report for good, before it leaves.
+   * Store a report before it is sent.
    * @param {StoredReport} report
-   * @param {number} [newLimit] What the person allows in total, said now.
-   * @returns {Promise<StoredReport>} The one that is kept: another one, if another tab was first.
+   * @param {number} [newLimit] Total epsilon that the person has just allowed.
+   * @returns {Promise<StoredReport>} The stored report: another one, if another tab was first.
    */
   async addReport(report, newLimit) {
-    return this.#runTransaction(["report", "question", "setting"], async ({ report: reports, question, setting }) => {
-      const storedReport = await awaitRequest(reports.get(report.place));
+    return this.#runTransaction(["report", "question", "setting"], async ({ report: reportStore, question: questionStore, setting: settingStore }) => {
+      const storedReport = await awaitRequest(reportStore.get(report.place));
       if (storedReport !== undefined) return storedReport;
-      const allowed = await awaitRequest(setting.get("allowed"));
-      const budget = computeBudget(await awaitRequest(reports.getAll()), allowed, report.place, report.epsilon);
+      const allowed = await awaitRequest(settingStore.get("allowed"));
+      const budget = computeBudget(await awaitRequest(reportStore.getAll()), allowed, report.place, report.epsilon);
       const limit = Math.max(budget.allowed, newLimit ?? 0);
       if (budget.total > limit * (1 + BUDGET_TOLERANCE)) throw new BudgetError(budget.spent, budget.total, limit);
-      if (allowed === undefined || limit > allowed) await awaitRequest(setting.put(limit, "allowed"));
-      await awaitRequest(reports.add(report));
-      await awaitRequest(question.delete(report.place)); // the report knows it, and the code that came with it
+      if (allowed === undefined || limit > allowed) await awaitRequest(settingStore.put(limit, "allowed"));
+      await awaitRequest(reportStore.add(report));
+      await awaitRequest(questionStore.delete(report.place)); // the report knows it, and the code that came with it
       return report;
     });
   }
 
   /**
-   * What is kept at the place of a report: the report itself again, if the store was cleared.
+   * Read the report stored at the place of `fallback`, which is stored again if it was cleared.
    * @param {StoredReport} fallback
    * @returns {Promise<StoredReport>}
    */
   async restoreReport(fallback) {
-    return (await this.readReport(fallback.place)) ?? this.#runTransaction(["report"], async ({ report }) => {
-      const storedReport = await awaitRequest(report.get(fallback.place));
-      if (storedReport === undefined) await awaitRequest(report.add(fallback));
+    return (await this.readReport(fallback.place)) ?? this.#runTransaction(["report"], async ({ report: reportStore }) => {
+      const storedReport = await awaitRequest(reportStore.get(fallback.place));
+      if (storedReport === undefined) await awaitRequest(reportStore.add(fallback));
       return storedReport ?? fallback;
     });
   }
 
   /**
-   * Change what is kept about a report; never the report itself.
-   * @param {StoredReport} fallback It is kept again, if the store was cleared.
+   * Update what is stored about a report; its text never changes.
+   * @param {StoredReport} fallback Stored again, if the store was cleared.
    * @param {(current: StoredReport) => Partial<Omit<StoredReport, "place" | "id" | "question">>} change
    * @returns {Promise<StoredReport>}
    */
   async updateReport(fallback, change) {
-    return this.#runTransaction(["report"], async ({ report }) => {
-      const current = (await awaitRequest(report.get(fallback.place))) ?? fallback, changed = { ...current, ...change(current) };
+    return this.#runTransaction(["report"], async ({ report: reportStore }) => {
+      const current = (await awaitRequest(reportStore.get(fallback.place))) ?? fallback, changed = { ...current, ...change(current) };
       if (changed.text !== null && changed.text !== current.text) throw new Error("what was drawn does not change");
-      await awaitRequest(report.put(changed));
+      await awaitRequest(reportStore.put(changed));
       return changed;
     });
   }
@@ -211,7 +211,7 @@ export class DeviceStore {
 function computeBudget(reports, allowed, place, epsilon) {
   const otherReports = reports.filter((report) => report.place !== place && report.epsilon < Infinity);
   const spent = otherReports.reduce((sum, report) => sum + report.epsilon, 0);
-  // whoever answers without protection has said so; the first collection sets what later ones may spend
+  // an unprotected answer costs nothing here: the person has accepted that; the first collection sets the limit
   const cost = epsilon < Infinity ? epsilon : 0;
   return { spent, total: spent + cost, allowed: allowed ?? cost, otherSurveys: otherReports.length };
 }

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * What leaves a device for one true input: the twin of `discreet/mechanisms`, for one respondent.
+ * Randomizes one respondent's true input: the twin of `discreet/mechanisms`.
  *
  * @module mechanisms
  */
@@ -8,13 +8,13 @@
 import { findPlaces } from "./random.js";
 
 /** @import { Source } from "./random.js" */
-/** @import { Law, Plain } from "./types.js" */
+/** @import { AnswerLaw, JsonObject } from "./types.js" */
 
 const TWO_TO_64 = 1n << 64n; // probabilities are integers over 2^64
 
 /**
  * Frequency oracles: the cell of one respondent becomes the integers that are sent.
- * @type {{ [name: string]: (source: Source, params: Plain, value: number) => number[] }}
+ * @type {{ [name: string]: (source: Source, params: JsonObject, value: number) => number[] }}
  */
 export const CELL_ORACLES = {
   de: (source, params, value) => [perturbCell(source, params.size, params.p, value)],
@@ -39,9 +39,9 @@ export const CELL_ORACLES = {
   oue: perturbBits,
   the: perturbBits,
   she(source, params, value) {
-    const noisy = source.laplace(params.scale, 16n, params.size);
-    noisy[value] += BigInt(params.unit);
-    return clampNumbers(noisy, params.furthest);
+    const noisyCounts = source.laplace(params.scale, 16n, params.size);
+    noisyCounts[value] += BigInt(params.unit);
+    return clampNumbers(noisyCounts, params.furthest);
   },
   hr(source, params, value) {
     const row = value + 1, [index] = source.integers(params.order, 1);
@@ -50,27 +50,27 @@ export const CELL_ORACLES = {
   },
   olh(source, params, value) {
     const [a, b, c] = [0, 1, 2].map(() => source.integers(params.prime, 1)[0]);
-    const hashed = (((a * value + b) % params.prime) * value + c) % params.prime % params.hashes;
-    return [a, b, c, perturbCell(source, params.hashes, params.p, hashed)];
+    const hashedCell = (((a * value + b) % params.prime) * value + c) % params.prime % params.hashes;
+    return [a, b, c, perturbCell(source, params.hashes, params.p, hashedCell)];
   },
 };
 
-/** @type {(source: Source, size: number, truth: bigint, value: number) => number} */
-function perturbCell(source, size, truth, value) {
+/** @type {(source: Source, size: number, truthThreshold: bigint, value: number) => number} */
+function perturbCell(source, size, truthThreshold, value) {
   const offset = source.integers(size - 1, 1)[0] + 1; // never zero: that would be the truth again
-  return source.coin(truth) ? value : (value + offset) % size;
+  return source.coin(truthThreshold) ? value : (value + offset) % size;
 }
 
-/** @type {(source: Source, params: Plain, value: number) => number[]} */
+/** @type {(source: Source, params: JsonObject, value: number) => number[]} */
 function perturbBits(source, params, value) {
   const flags = source.coins(params.q, 8 * Math.ceil(params.size / 8)).slice(0, params.size);
   flags[value] = source.coin(params.p);
-  const packed = new Array(Math.ceil(params.size / 16)).fill(0);
-  flags.forEach((flag, place) => (packed[place >> 4] += flag ? 1 << (place & 15) : 0));
-  return packed;
+  const packedBits = new Array(Math.ceil(params.size / 16)).fill(0);
+  flags.forEach((flag, place) => (packedBits[place >> 4] += flag ? 1 << (place & 15) : 0));
+  return packedBits;
 }
 
-/** @param {number} number Whether an integer below 2^31 has an odd count of ones. */
+/** Whether an integer below 2^31 has an odd count of ones. @param {number} number */
 function hasOddParity(number) {
   for (let shift = 16; shift; shift >>= 1) number ^= number >> shift;
   return number & 1;
@@ -84,7 +84,7 @@ function clampNumbers(numbers, bound) {
 
 /**
  * Mean oracles: the grid integers of one respondent become the integers that are sent.
- * @type {{ [name: string]: (source: Source, params: Plain, levels: number[]) => number[] }}
+ * @type {{ [name: string]: (source: Source, params: JsonObject, levels: number[]) => number[] }}
  */
 export const MEAN_ORACLES = {
   laplace(source, params, levels) {
@@ -126,11 +126,11 @@ export const MEAN_ORACLES = {
   "hybrid-many": perturbSampled,
 };
 
-/** @type {(source: Source, params: Plain, levels: number[]) => number[]} */
+/** @type {(source: Source, params: JsonObject, levels: number[]) => number[]} */
 function perturbSampled(source, params, levels) {
-  const chosen = source.subset(params.size, params.sampled).sort((a, b) => a - b);
-  const outputs = MEAN_ORACLES[params.each.mechanism](source, params.each, chosen.map((place) => levels[place]));
-  return chosen.flatMap((place, i) => [place, outputs[i]]);
+  const chosenPlaces = source.subset(params.size, params.sampled).sort((a, b) => a - b);
+  const outputs = MEAN_ORACLES[params.each.mechanism](source, params.each, chosenPlaces.map((place) => levels[place]));
+  return chosenPlaces.flatMap((place, i) => [place, outputs[i]]);
 }
 
 /**
@@ -149,9 +149,9 @@ function roundToGrid(source, resolution, numbers) {
 /**
  * Response models: the answers of one group become those that are sent.
  * @type {{ [name: string]:
- *   (source: Source, params: Plain, truth: number[], personal: number[] | null) => number[] }}
+ *   (source: Source, params: JsonObject, truth: number[], personal: number[] | null) => number[] }}
  */
-const RESPONSES = {
+const RESPONSE_MODELS = {
   unrelated(source, params, truth, personal) {
     const keepsTruth = source.coin(params.theta);
     const otherAnswers = personal ?? drawAnswers(source, params.laws, params.sizes);
@@ -160,7 +160,7 @@ const RESPONSES = {
   related: (source, params, truth) => (source.coin(params.theta) ? truth : truth.map((cell) => 1 - cell)),
 };
 
-/** @type {(source: Source, laws: Law[], sizes: number[]) => number[]} */
+/** @type {(source: Source, laws: AnswerLaw[], sizes: number[]) => number[]} */
 function drawAnswers(source, laws, sizes) {
   const answers = sizes.map(() => 0);
   for (const { places, weights } of laws) {
@@ -178,20 +178,20 @@ function drawAnswers(source, laws, sizes) {
  * @type {(source: Source, weights: number[]) => number}
  */
 export function drawPlace(source, weights) {
-  let [remaining] = source.integers(addUp(weights), 1), place = 0;
+  let [remaining] = source.integers(sumNumbers(weights), 1), place = 0;
   while (remaining >= weights[place]) remaining -= weights[place++];
   return place;
 }
 
 /** @param {number[]} numbers */
-function addUp(numbers) {
+function sumNumbers(numbers) {
   return numbers.reduce((sum, number) => sum + number, 0);
 }
 
 /**
- * What one mechanism gives out; `Collection` calls it, and tests do.
+ * Randomize one input by a mechanism; `Collection` and tests call it.
  * @param {string} name As in a document.
- * @param {Plain} parameters As in a document; of a response model with the `sizes` of its group.
+ * @param {JsonObject} parameters As in a document; of a response model with the `sizes` of its group.
  * @param {any} input A cell, the numbers in [-1, 1], or the cells of a group.
  * @param {Source} source
  * @param {number[] | null} [personal]
@@ -200,23 +200,23 @@ function addUp(numbers) {
 export function perturb(name, parameters, input, source, personal = null) {
   const params = parseParameters(parameters);
   if (Object.hasOwn(CELL_ORACLES, name)) return CELL_ORACLES[name](source, params, input);
-  if (Object.hasOwn(RESPONSES, name)) return RESPONSES[name](source, params, input, personal);
+  if (Object.hasOwn(RESPONSE_MODELS, name)) return RESPONSE_MODELS[name](source, params, input, personal);
   if (!Object.hasOwn(MEAN_ORACLES, name)) throw new RangeError(`no mechanism ${name} here`);
   return MEAN_ORACLES[name](source, params, roundToGrid(source, params.resolution, input));
 }
 
-const BIG_PARAMETERS = ["p", "q", "theta", "inside", "share", "agree", "slope", "scale", "scale_2_32"];
+const BIGINT_PARAMETERS = ["p", "q", "theta", "inside", "share", "agree", "slope", "scale", "scale_2_32"];
 
 /**
  * Parameters with big integers where the document has decimal strings.
- * @param {Plain} parameters
- * @returns {Plain}
+ * @param {JsonObject} parameters
+ * @returns {JsonObject}
  */
 function parseParameters(parameters) {
-  /** @type {Plain} */
+  /** @type {JsonObject} */
   const result = {};
   for (const [name, value] of Object.entries(parameters)) {
-    if (typeof value === "string" && BIG_PARAMETERS.includes(name)) result[name] = BigInt(value);
+    if (typeof value === "string" && BIGINT_PARAMETERS.includes(name)) result[name] = BigInt(value);
     else if (name === "largest") result[name] = Number(value);
     else result[name] = ["each", "piecewise", "duchi"].includes(name) ? parseParameters(value) : value;
   }

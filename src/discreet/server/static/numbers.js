@@ -27,8 +27,8 @@ const POINT_THOUSANDS = /^[-+]?[1-9]\d{0,2}(?:(?:\.\d{3}){2,}|(?:\.\d{3})+,\d+)$
 /** @param {string} text Digits, signs and separators as ASCII has them. */
 function toAscii(text) {
   const digits = text.trim().replace(/\p{Nd}/gu, (digit) => {
-    const point = Number(digit.codePointAt(0)), zero = DIGIT_ZEROS.find((digitZero) => point >= digitZero && point < digitZero + 10);
-    return zero === undefined ? digit : String(point - zero);
+    const codePoint = Number(digit.codePointAt(0)), zeroPoint = DIGIT_ZEROS.find((digitZero) => codePoint >= digitZero && codePoint < digitZero + 10);
+    return zeroPoint === undefined ? digit : String(codePoint - zeroPoint);
   });
   return digits.replace(/[\u200e\u200f\u061c]/g, "").replace(/[\u2212\u2013\uff0d]/g, "-").replace(/\uff0b/g, "+")
     .replace(/\uff0e/g, ".").replace(/[\uff0c\u060c]/g, ",").replace(/[\u2019\u02bc\u066c\uff07]/g, "'")
@@ -36,27 +36,27 @@ function toAscii(text) {
 }
 
 /**
- * The number that a person wrote, in the spelling of `draw.js`; or the two that it may be, for a
+ * Read the number that a person wrote into the spelling of `draw.js`, or return both readings, for a
  * question. What is not a number stays as it is, and is refused there.
- * @param {string} written
+ * @param {string} writtenText
  * @param {Bounds} bounds
  * @returns {Reading}
  */
-export function readNumber(written, bounds) {
-  const text = toAscii(written);
-  const [, sign, high, low] = AMBIGUOUS_SEPARATOR.exec(text) ?? [null, "", "", ""];
-  if (high) return chooseReading(`${sign}${high}${low}`, `${sign}${high}.${low}`, bounds);
-  const decimal = text.replace(/\u066b/, "."); // the Arabic sign before a fraction means nothing else
-  if (PLAIN_NUMBER.test(decimal)) return { text: decimal };
-  if (/^[-+]?\d*,\d*$/.test(text)) return { text: text.replace(",", ".") };
-  if (SPACED_THOUSANDS.test(decimal)) return { text: decimal.replace(/[' ]/g, "").replace(",", ".") };
-  if (COMMA_THOUSANDS.test(text)) return { text: text.replace(/,/g, "") };
-  if (POINT_THOUSANDS.test(text)) return { text: text.replace(/\./g, "").replace(",", ".") };
-  return { text };
+export function readNumber(writtenText, bounds) {
+  const asciiText = toAscii(writtenText);
+  const [, sign, leadingDigits, trailingDigits] = AMBIGUOUS_SEPARATOR.exec(asciiText) ?? [null, "", "", ""];
+  if (leadingDigits) return chooseReading(`${sign}${leadingDigits}${trailingDigits}`, `${sign}${leadingDigits}.${trailingDigits}`, bounds);
+  const decimalText = asciiText.replace(/\u066b/, "."); // the Arabic sign before a fraction means nothing else
+  if (PLAIN_NUMBER.test(decimalText)) return { text: decimalText };
+  if (/^[-+]?\d*,\d*$/.test(asciiText)) return { text: asciiText.replace(",", ".") };
+  if (SPACED_THOUSANDS.test(decimalText)) return { text: decimalText.replace(/[' ]/g, "").replace(",", ".") };
+  if (COMMA_THOUSANDS.test(asciiText)) return { text: asciiText.replace(/,/g, "") };
+  if (POINT_THOUSANDS.test(asciiText)) return { text: asciiText.replace(/\./g, "").replace(",", ".") };
+  return { text: asciiText };
 }
 
 /**
- * Of thousands and a fraction the one that can be an answer; both, for a question, where either can.
+ * Choose between thousands and a fraction the reading that can be an answer; both where either can.
  * @type {(thousands: string, fraction: string, bounds: Bounds) => Reading}
  */
 function chooseReading(thousands, fraction, { lower, upper, integer, clips }) {
@@ -64,13 +64,13 @@ function chooseReading(thousands, fraction, { lower, upper, integer, clips }) {
   if (integer && !Number.isInteger(numbers[1])) return { text: thousands };
   // on one side of the bounds both are refused, or clipped, alike
   if (numbers.every((value) => value > high) || numbers.every((value) => value < low)) return { text: thousands };
-  const fitting = [thousands, fraction].filter((_, k) => clips || (numbers[k] >= low && numbers[k] <= high));
-  if (fitting.length === 1) return { text: fitting[0] };
+  const fittingTexts = [thousands, fraction].filter((_, k) => clips || (numbers[k] >= low && numbers[k] <= high));
+  if (fittingTexts.length === 1) return { text: fittingTexts[0] };
   return { question: [thousands, spellFraction(fraction)] };
 }
 
-/** A fraction so that it is read as one: without zeros at its end, or with four digits. @param {string} text */
+/** Spell a fraction so that it is read as one: without zeros at its end, or with four digits. @param {string} text */
 function spellFraction(text) {
-  const shortened = text.replace(/\.?0+$/, "");
-  return AMBIGUOUS_SEPARATOR.test(shortened) ? `${shortened}0` : shortened;
+  const shortenedText = text.replace(/\.?0+$/, "");
+  return AMBIGUOUS_SEPARATOR.test(shortenedText) ? `${shortenedText}0` : shortenedText;
 }

@@ -11,21 +11,21 @@ import { makeAnswerKey, makeQuestionForm } from "./questions.js";
 import { makeHandScreens } from "./hand.js";
 import { BudgetError, DeviceStore } from "./keep.js";
 import { renderPractice } from "./practice.js";
-import { factsOf, outOf, posteriorOf } from "./promise.js";
+import { countPeople, describeProtection, posteriorOf } from "./promise.js";
 import { renderReceipt } from "./receipt.js";
 import { parseLink, Survey, SurveyError } from "./respond.js";
-import { chooseLanguage, drawHundred, formatDay, formatNumber, h, loadLanguage, makeExternalLink, makeParagraphs, say } from "./show.js";
+import { chooseLanguage, drawHundredPeople, formatDay, formatNumber, h, loadLanguage, makeExternalLink, makeParagraphs, say } from "./show.js";
 
-/** @import { Fact, Plain } from "./types.js" */
+/** @import { JsonObject, PartProtection } from "./types.js" */
 /** @import { QuestionScreen } from "./questions.js" */
 
 /** @param {string} name */
 const readSetting = (name) => /** @type {HTMLMetaElement | null} */ (document.querySelector(`meta[name="${name}"]`))?.content ?? "";
 
-const WEAK_EPSILON = 5; // from here on the page warns that the protection is weak
+const WEAK_EPSILON = 5; // above this epsilon the page warns that the protection is weak
 const EXAMPLE_PRIOR = 0.1; // probability of a statement before the message, in the example of the review
-const SECONDS_PER_QUESTION = 20; // for the estimate of how long answering takes
-const main = /** @type {HTMLElement} */ (document.querySelector("main"));
+const SECONDS_PER_QUESTION = 20; // for the estimated time of answering
+const mainElement = /** @type {HTMLElement} */ (document.querySelector("main"));
 const collectorUrl = readSetting("discreet-collector");
 const previewPath = /^\/desk\/([^/]+)\/preview\/?$/.exec(location.pathname);
 const surveyName = readSetting("discreet-survey") || (previewPath ? previewPath[1] : location.pathname.replace(/\/+$/, "").split("/").pop());
@@ -41,13 +41,13 @@ let stopError;
 
 // ---------------------------------------------------------------- words of the collector
 
-/** @returns {Plain} */
+/** @returns {JsonObject} */
 const announcedWords = () => survey.announcement.words[language] ?? {};
 const getTitle = () => announcedWords().title || survey.collection.document.title || surveyName;
 
 /** @param {string} questionName @returns {{ wording: string, hint: string, answers: string[], personal: string }} */
 function getWords(questionName) {
-  const question = (survey.collection.document.questions ?? []).find((/** @type {Plain} */ entry) => entry.name === questionName) ?? {};
+  const question = (survey.collection.document.questions ?? []).find((/** @type {JsonObject} */ entry) => entry.name === questionName) ?? {};
   const announced = announcedWords().questions?.[questionName] ?? {};
   return { wording: announced.wording || question.wording || questionName, hint: announced.hint ?? "", answers: announced.answers ?? [], personal: question.personal?.wording || questionName };
 }
@@ -61,7 +61,7 @@ function getWords(questionName) {
  */
 function renderScreen(heading, ...content) {
   const title = h("h1", { tabindex: "-1", id: "heading" }, heading);
-  main.replaceChildren(...content.filter((child) => child?.dataset?.above), title, ...content.filter((child) => child && !child.dataset?.above));
+  mainElement.replaceChildren(...content.filter((child) => child?.dataset?.above), title, ...content.filter((child) => child && !child.dataset?.above));
   document.title = `${heading} · ${survey ? getTitle() : document.title.split(" · ").pop()}`;
   title.focus({ preventScroll: true });
   scrollTo(0, 0);
@@ -72,7 +72,7 @@ const makeButton = (label, onClick, kind = "") => h("button", { type: "button", 
 /** @param {string} text */
 const makeProgressLine = (text) => h("p", { class: "progress", "data-above": "yes" }, text);
 
-/** @returns {QuestionScreen[]} What is asked, one screen each. */
+/** List the screens of questions. @returns {QuestionScreen[]} */
 function listScreens() {
   const { collection } = survey;
   if (byHand) return makeHandScreens(collection, getWords) ?? [];
@@ -80,21 +80,21 @@ function listScreens() {
   return [...questionScreens, ...collection.personal.map((name) => ({ names: [name], personal: true }))];
 }
 
-/** @param {number} target */
-function goTo(target) {
-  history.pushState({ at: target }, "");
-  renderStep(target);
+/** @param {number} targetStep */
+function goTo(targetStep) {
+  history.pushState({ at: targetStep }, "");
+  renderStep(targetStep);
 }
 
-/** @param {number} target 0 start, 1 … n questions, then the review. */
-function renderStep(target) {
-  step = target;
+/** @param {number} targetStep 0 start, 1 … n questions, then the review. */
+function renderStep(targetStep) {
+  step = targetStep;
   if (stopError) return renderFailure(stopError);
   if (survey.storedReport || hasAnswered) return void renderOutcome().catch(renderFailure);
-  const screens = listScreens(), firstOpen = screens.findIndex(({ names, personal }) => !names.every((name) => answers.has(makeAnswerKey(name, personal))));
-  if (target === 0) return renderStart();
-  if (firstOpen >= 0 && target > firstOpen) return renderQuestion(screens, firstOpen + 1); // answers were wiped, but the history of the browser leads here
-  return target <= screens.length ? renderQuestion(screens, target) : void renderReview().catch(renderFailure);
+  const screens = listScreens(), firstOpenIndex = screens.findIndex(({ names, personal }) => !names.every((name) => answers.has(makeAnswerKey(name, personal))));
+  if (targetStep === 0) return renderStart();
+  if (firstOpenIndex >= 0 && targetStep > firstOpenIndex) return renderQuestion(screens, firstOpenIndex + 1); // answers were wiped, but the history of the browser leads here
+  return targetStep <= screens.length ? renderQuestion(screens, targetStep) : void renderReview().catch(renderFailure);
 }
 
 function renderStart() {
@@ -126,36 +126,36 @@ function renderStart() {
   if (device === "hand" && !handScreens) renderScreen(getTitle(), h("p", { class: "warning" }, say("stop.hand")));
 }
 
-/** @param {QuestionScreen[]} screens @param {number} target */
-function renderQuestion(screens, target) {
-  const screen = screens[target - 1];
-  const { form, heading } = makeQuestionForm(survey.collection, screen, getWords, answers, () => goTo(target + 1));
+/** @param {QuestionScreen[]} screens @param {number} targetStep */
+function renderQuestion(screens, targetStep) {
+  const screen = screens[targetStep - 1];
+  const { form, heading } = makeQuestionForm(survey.collection, screen, getWords, answers, () => goTo(targetStep + 1));
   form.append(h("div", { class: "buttons" },
     h("button", { type: "submit", class: "primary" }, say("next")), makeButton(say("back"), () => history.back())));
-  renderScreen(heading, makeProgressLine(say(byHand ? "question.part" : "question.progress", { count: target, total: screens.length })), form);
+  renderScreen(heading, makeProgressLine(say(byHand ? "question.part" : "question.progress", { count: targetStep, total: screens.length })), form);
 }
 
-/** @type {(fact: Fact, partNumber: number | null) => HTMLElement} */
-function renderFact(fact, partNumber) {
-  const truthCount = outOf(fact.truth ?? posteriorOf(0.5, fact.epsilon)), otherCount = 100 - truthCount;
-  const setOthers = fact.other === null ? 0 : Math.max(0, Math.floor(fact.other * 100 + 1e-9));
+/** @type {(protection: PartProtection, partNumber: number | null) => HTMLElement} */
+function makeProtectionSection(protection, partNumber) {
+  const truthCount = countPeople(protection.truth ?? posteriorOf(0.5, protection.epsilon)), otherCount = 100 - truthCount;
+  const othersInSet = protection.other === null ? 0 : Math.max(0, Math.floor(protection.other * 100 + 1e-9));
   return h("section", { class: "part" },
     partNumber !== null && h("h2", {}, say("review.part", { count: partNumber })),
-    partNumber !== null && h("ul", { class: "about" }, ...fact.names.map((name) => h("li", {}, getWords(name).wording))),
-    drawHundred(truthCount, say(`review.${fact.sent}`, { count: truthCount, rest: otherCount }), [say(`review.${fact.sent}.true`, { count: truthCount }), say(`review.${fact.sent}.other`, { count: otherCount })]),
-    fact.sent === "set" && setOthers > 0 && h("p", {}, say("review.set.others", { count: setOthers })));
+    partNumber !== null && h("ul", { class: "about" }, ...protection.names.map((name) => h("li", {}, getWords(name).wording))),
+    drawHundredPeople(truthCount, say(`review.${protection.sent}`, { count: truthCount, rest: otherCount }), [say(`review.${protection.sent}.true`, { count: truthCount }), say(`review.${protection.sent}.other`, { count: otherCount })]),
+    protection.sent === "set" && othersInSet > 0 && h("p", {}, say("review.set.others", { count: othersInSet })));
 }
 
 async function renderReview() {
   const { collection, store, place, question } = survey;
   const budget = await store.readBudget(place, collection.epsilon), exceedsLimit = budget.total > budget.allowed * (1 + 1e-9);
-  const facts = factsOf(collection, question), protects = collection.epsilon < Infinity;
+  const protections = describeProtection(collection, question), isProtected = collection.epsilon < Infinity;
   const consentBox = h("input", { type: "checkbox", id: "allow", "aria-describedby": "problem" });
-  const problem = h("p", { class: "problem", id: "problem", role: "alert" });
-  const posterior = outOf(posteriorOf(EXAMPLE_PRIOR, collection.epsilon));
+  const problemLine = h("p", { class: "problem", id: "problem", role: "alert" });
+  const posteriorCount = countPeople(posteriorOf(EXAMPLE_PRIOR, collection.epsilon));
   const submitReview = () => {
     if (exceedsLimit && !consentBox.checked) {
-      problem.replaceChildren(say("budget.needed"));
+      problemLine.replaceChildren(say("budget.needed"));
       return consentBox.focus();
     }
     return void drawAndSend(exceedsLimit ? budget.total : undefined);
@@ -163,38 +163,38 @@ async function renderReview() {
   renderScreen(
     say("review.title"),
     byHand && h("p", {}, say("review.byhand")),
-    ...facts.map((fact, k) => renderFact(fact, facts.length > 1 ? k + 1 : null)),
-    protects ? h("p", { class: "promise" }, say("review.limit", { before: 100 * EXAMPLE_PRIOR, after: posterior }))
+    ...protections.map((protection, k) => makeProtectionSection(protection, protections.length > 1 ? k + 1 : null)),
+    isProtected ? h("p", { class: "promise" }, say("review.limit", { before: 100 * EXAMPLE_PRIOR, after: posteriorCount }))
       : h("p", { class: "warning" }, say("start.unprotected")),
-    protects && collection.epsilon > WEAK_EPSILON && h("p", { class: "warning" }, say("weak")),
-    ...describeTraffic(),
-    renderExactFacts(facts),
+    isProtected && collection.epsilon > WEAK_EPSILON && h("p", { class: "warning" }, say("weak")),
+    ...makeTrafficNotes(),
+    makeExactDetails(protections),
     exceedsLimit && h("div", { class: "budget" },
       h("h2", {}, say("budget.title")),
-      h("p", {}, say("budget.text", { count: budget.otherSurveys, before: 100 * EXAMPLE_PRIOR, after: outOf(posteriorOf(EXAMPLE_PRIOR, budget.total)), epsilon: formatRoundedUp(budget.total), allowed: formatRoundedUp(budget.allowed) })),
+      h("p", {}, say("budget.text", { count: budget.otherSurveys, before: 100 * EXAMPLE_PRIOR, after: countPeople(posteriorOf(EXAMPLE_PRIOR, budget.total)), epsilon: formatRoundedUp(budget.total), allowed: formatRoundedUp(budget.allowed) })),
       h("label", { for: "allow", class: "choice" }, consentBox, h("span", {}, say("budget.allow")))),
-    problem,
+    problemLine,
     h("div", { class: "buttons" }, makeButton(say(byHand ? "review.send.hand" : "review.send"), submitReview, "primary"), makeButton(say("back"), () => history.back())),
   );
 }
 
-/** @param {number} value Rounded up: towards less protection. */
+/** Round up, towards less protection. @param {number} value */
 const formatRoundedUp = (value) => formatNumber(Math.ceil(value * 1000 - 1e-6) / 1000, 4);
 
-const describeTraffic = () => [
+const makeTrafficNotes = () => [
   h("h2", {}, say("seen.title")),
   h("ul", {}, ...["seen.time", "seen.address", "seen.message"].map((key) => h("li", {}, say(key)))),
   h("p", {}, say("seen.not")),
 ];
 
-/** @param {Fact[]} facts */
-function renderExactFacts(facts) {
+/** @param {PartProtection[]} protections */
+function makeExactDetails(protections) {
   const { collection, announcement } = survey;
-  const rows = facts.flatMap((fact, k) => [
-    [say("exact.mechanism", { count: k + 1 }), fact.mechanism],
-    [say("exact.epsilon"), formatRoundedUp(fact.epsilon)],
-    ...(fact.truth === null ? [] : [[say("exact.truth"), String(fact.truth)]]),
-    ...(fact.other === null ? [] : [[say("exact.other"), String(fact.other)]]),
+  const rows = protections.flatMap((protection, k) => [
+    [say("exact.mechanism", { count: k + 1 }), protection.mechanism],
+    [say("exact.epsilon"), formatRoundedUp(protection.epsilon)],
+    ...(protection.truth === null ? [] : [[say("exact.truth"), String(protection.truth)]]),
+    ...(protection.other === null ? [] : [[say("exact.other"), String(protection.other)]]),
   ]);
   rows.push([say("exact.total"), formatRoundedUp(collection.epsilon)], [say("exact.announced"), announcement.digest], [say("exact.document"), announcement.collection], [say("exact.code"), readSetting("discreet-code")]);
   return h("details", {}, h("summary", {}, say("exact.title")),
@@ -204,8 +204,8 @@ function renderExactFacts(facts) {
 
 // ---------------------------------------------------------------- sending and after
 
-/** @param {number | undefined} allow */
-async function drawAndSend(allow) {
+/** @param {number | undefined} newLimit */
+async function drawAndSend(newLimit) {
   if (survey.preview) {
     wipeAnswers();
     return renderScreen(say("preview.title"), h("p", {}, say("preview.end")), h("div", { class: "buttons" }, makeButton(say("start.begin"), () => goTo(0), "primary")));
@@ -215,7 +215,7 @@ async function drawAndSend(allow) {
   try {
     const answersByName = Object.fromEntries([...answers].filter(([key]) => !key.startsWith("personal|")));
     const personalAnswers = [...answers].filter(([key]) => key.startsWith("personal|")).map(([key, answer]) => [key.slice(9), answer]);
-    await survey.draw(answersByName, { byHand, allow, ...(personalAnswers.length && !byHand ? { personal: Object.fromEntries(personalAnswers) } : {}) });
+    await survey.drawReport(answersByName, { byHand, newLimit, ...(personalAnswers.length && !byHand ? { personal: Object.fromEntries(personalAnswers) } : {}) });
     wipeAnswers();
     history.replaceState({ at: 0 }, "");
     await renderOutcome();
@@ -232,7 +232,7 @@ function wipeAnswers() {
   document.querySelector("form")?.reset();
 }
 
-/** Whatever is kept is sent if it was not, and then its state is shown. */
+/** Send a stored report that was not sent yet, then show its state. */
 async function renderOutcome() {
   hasAnswered = true;
   if (survey.storedReport?.state === "kept") await deliverReport();
@@ -240,12 +240,12 @@ async function renderOutcome() {
 }
 
 async function deliverReport() {
-  const status = h("p", { role: "status" }, say("sending.now"));
+  const statusLine = h("p", { role: "status" }, say("sending.now"));
   const retryButtons = h("div", { class: "buttons" });
-  renderScreen(say("sending.title"), status, h("p", {}, say("sending.kept")), retryButtons);
-  await survey.send(({ seconds, retry }) => {
-    status.replaceChildren(say(navigator.onLine ? "sending.waiting" : "sending.offline", { count: seconds }));
-    retryButtons.replaceChildren(makeButton(say("sending.again"), () => { status.replaceChildren(say("sending.now")); retry(); }, "primary"));
+  renderScreen(say("sending.title"), statusLine, h("p", {}, say("sending.kept")), retryButtons);
+  await survey.sendReport(({ seconds, retry }) => {
+    statusLine.replaceChildren(say(navigator.onLine ? "sending.waiting" : "sending.offline", { count: seconds }));
+    retryButtons.replaceChildren(makeButton(say("sending.again"), () => { statusLine.replaceChildren(say("sending.now")); retry(); }, "primary"));
   });
 }
 
@@ -264,14 +264,14 @@ function renderFailure(error) {
 
 /** @param {string} reason */
 function renderInvitation(reason) {
-  const problem = h("p", { class: "problem", id: "problem", role: "alert" }, reason === "unknown" ? say("invitation.unknown") : "");
-  const field = h("input", { id: "code", autocomplete: "off", autocapitalize: "none", spellcheck: "false", "aria-describedby": "problem", required: true });
+  const problemLine = h("p", { class: "problem", id: "problem", role: "alert" }, reason === "unknown" ? say("invitation.unknown") : "");
+  const codeField = h("input", { id: "code", autocomplete: "off", autocapitalize: "none", spellcheck: "false", "aria-describedby": "problem", required: true });
   const submitCode = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    await survey.enterCode(field.value).then(beginSurvey, renderFailure);
+    await survey.enterCode(codeField.value).then(beginSurvey, renderFailure);
   };
   renderScreen(getTitle(), h("p", {}, say("invitation.text")), h("form", { submit: submitCode, novalidate: true },
-    h("label", { for: "code" }, say("invitation.code")), field, problem,
+    h("label", { for: "code" }, say("invitation.code")), codeField, problemLine,
     h("div", { class: "buttons" }, h("button", { type: "submit", class: "primary" }, say("next")))));
 }
 
@@ -304,16 +304,16 @@ function renderLanguages(offered) {
     renderFooter();
     if (!isSending && survey) renderStep(step);
   };
-  const names = offered.map((tag) => h("option", { value: tag, selected: tag === language, lang: tag }, new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag));
-  header.replaceChildren(h("label", { for: "language" }, say("language")), h("select", { id: "language", change: changeLanguage }, ...names));
+  const languageOptions = offered.map((tag) => h("option", { value: tag, selected: tag === language, lang: tag }, new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag));
+  header.replaceChildren(h("label", { for: "language" }, say("language")), h("select", { id: "language", change: changeLanguage }, ...languageOptions));
 }
 
 function renderFooter() {
   const footer = document.querySelector("footer");
   footer?.replaceChildren(makeExternalLink(aboutUrl, say("footer.seen")), " · ", makeExternalLink(`${aboutUrl}#check`, say("footer.check")),
     h("p", { class: "fingerprint" }, say("footer.code"), " ", h("code", {}, readSetting("discreet-code"))));
-  const label = document.querySelector("header label");
-  if (label) label.textContent = say("language");
+  const languageLabel = document.querySelector("header label");
+  if (languageLabel) languageLabel.textContent = say("language");
 }
 
 async function openSurvey() {
@@ -324,8 +324,8 @@ async function openSurvey() {
   try {
     if (!isSecureContext || !crypto.subtle) throw new SurveyError("insecure");
     const store = DeviceStore.open().catch(() => { throw new SurveyError("store"); });
-    const opening = Survey.open(`${collectorUrl || location.origin}/api/v1/surveys/${surveyName}`, store, link, previewPath !== null);
-    [survey] = await Promise.all([opening, store, wordsLoading]);
+    const surveyOpening = Survey.open(`${collectorUrl || location.origin}/api/v1/surveys/${surveyName}`, store, link, previewPath !== null);
+    [survey] = await Promise.all([surveyOpening, store, wordsLoading]);
     const { words, language: defaultLanguage } = survey.announcement, offered = Object.keys(words);
     language = chooseLanguage(offered, defaultLanguage || "en");
     await loadLanguage(language);

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * One screen of questions: native fields, nothing chosen before, what was chosen stays.
+ * One screen of questions: native fields, no default choice; earlier answers stay.
  *
  * @module questions
  */
@@ -10,7 +10,7 @@ import { readNumber } from "./numbers.js";
 import { formatNumber, h, say } from "./show.js";
 
 /** @import { Collection } from "./draw.js" */
-/** @import { Choice, Plain } from "./types.js" */
+/** @import { Choice, JsonObject } from "./types.js" */
 
 /**
  * @typedef {{ names: string[], personal: boolean, title?: string, steps?: string[] }} QuestionScreen
@@ -20,7 +20,7 @@ import { formatNumber, h, say } from "./show.js";
 const MAX_RADIOS = 12; // more answers are a list to choose from
 
 /**
- * A form for one screen.
+ * Make the form of one screen.
  * @param {Collection} collection
  * @param {QuestionScreen} screen
  * @param {GetWords} getWords
@@ -28,8 +28,8 @@ const MAX_RADIOS = 12; // more answers are a list to choose from
  * @param {() => void} onAnswered
  */
 export function makeQuestionForm(collection, screen, getWords, answers, onAnswered) {
-  const isSingle = screen.names.length === 1 && !screen.title;
-  const fields = screen.names.map((name) => makeField(collection, name, screen.personal, getWords(name), answers, isSingle));
+  const isOnlyField = screen.names.length === 1 && !screen.title;
+  const fields = screen.names.map((name) => makeField(collection, name, screen.personal, getWords(name), answers, isOnlyField));
   const submitForm = (/** @type {Event} */ event) => {
     event.preventDefault();
     const invalidFields = fields.filter((field) => !field.validateAnswer());
@@ -45,7 +45,7 @@ export function makeQuestionForm(collection, screen, getWords, answers, onAnswer
   return { form, heading };
 }
 
-/** Where an answer is held. @type {(name: string, personal: boolean) => string} */
+/** Make the key of an answer in the map of answers. @type {(name: string, personal: boolean) => string} */
 export const makeAnswerKey = (name, personal) => (personal ? `personal|${name}` : name);
 
 /** @type {(choice: Choice, labels: string[]) => string} */
@@ -60,40 +60,40 @@ export function formatChoice(choice, labels) {
   return translateLabel(choice.label);
 }
 
-/** @param {string} label The commonest answers are words of ours. */
+/** Translate the commonest answers. @param {string} label */
 function translateLabel(label) {
   return ["yes", "no", "true", "false"].includes(label) ? say(`answer.${label}`) : label;
 }
 
-/** @type {(collection: Collection, name: string, personal: boolean, words: ReturnType<GetWords>, answers: Map<string, any>, isSingle: boolean) => any} */
-function makeField(collection, name, personal, words, answers, isSingle) {
+/** @type {(collection: Collection, name: string, personal: boolean, words: ReturnType<GetWords>, answers: Map<string, any>, isOnlyField: boolean) => any} */
+function makeField(collection, name, personal, words, answers, isOnlyField) {
   const key = makeAnswerKey(name, personal), choices = collection.choices(name), previousAnswer = answers.get(key);
   const id = `q-${collection.names.indexOf(name)}`, feature = findFeature(collection, name);
-  const problem = h("p", { class: "problem", id: `${id}-problem`, role: "alert" });
+  const problemLine = h("p", { class: "problem", id: `${id}-problem`, role: "alert" });
   const content = [words.hint && h("p", { class: "hint", id: `${id}-hint` }, words.hint)];
   const describedBy = [words.hint && `${id}-hint`, choices ? "" : `${id}-bounds`, `${id}-problem`].filter(Boolean).join(" ");
-  const labelledBy = isSingle ? { "aria-labelledby": "heading" } : {};
-  const legend = !isSingle && h("legend", {}, personal ? words.personal : words.wording);
+  const labelledBy = isOnlyField ? { "aria-labelledby": "heading" } : {};
+  const legend = !isOnlyField && h("legend", {}, personal ? words.personal : words.wording);
   /** @type {any} */
   let input;
   /** @type {() => any} */
   let readAnswer;
   if (!choices) {
-    const skip = h("input", { type: "checkbox", id: `${id}-missing`, checked: previousAnswer === null, change: () => { input.disabled = skip.checked; } });
+    const skipBox = h("input", { type: "checkbox", id: `${id}-missing`, checked: previousAnswer === null, change: () => { input.disabled = skipBox.checked; } });
     input = h("input", { type: "text", inputmode: feature.integer && feature.lower >= 0 ? "numeric" : "decimal", id, autocomplete: "off", "aria-describedby": describedBy,
-      ...(isSingle ? labelledBy : { "aria-label": words.wording }), value: typeof previousAnswer === "string" ? previousAnswer : "", disabled: previousAnswer === null });
+      ...(isOnlyField ? labelledBy : { "aria-label": words.wording }), value: typeof previousAnswer === "string" ? previousAnswer : "", disabled: previousAnswer === null });
     readAnswer = () => {
-      if (feature.optional && skip.checked) return null;
+      if (feature.optional && skipBox.checked) return null;
       const reading = readNumber(input.value, { ...feature, clips: collection.document.schema?.outliers === "clip" });
       if ("question" in reading) throw new AmbiguousNumber(reading.question);
       return reading.text;
     };
     const rangeHint = feature.lower === null || feature.lower === undefined ? "" : say(feature.integer ? "answer.whole" : "answer.range", { low: formatNumber(feature.lower, 6), high: formatNumber(feature.upper, 6) });
     content.push(h("p", { class: "hint", id: `${id}-bounds` }, rangeHint), input,
-      feature.optional && h("label", { class: "choice", for: `${id}-missing` }, skip, h("span", {}, say("answer.missing"))));
+      feature.optional && h("label", { class: "choice", for: `${id}-missing` }, skipBox, h("span", {}, say("answer.missing"))));
   } else if (choices.length > MAX_RADIOS) {
     const options = choices.map((choice) => h("option", { value: choice.answer.cell, selected: previousAnswer?.cell === choice.answer.cell }, formatChoice(choice, words.answers)));
-    input = h("select", { id, "aria-describedby": describedBy, ...(isSingle ? labelledBy : { "aria-label": words.wording }) }, h("option", { selected: !previousAnswer }, say("answer.choose")), ...options);
+    input = h("select", { id, "aria-describedby": describedBy, ...(isOnlyField ? labelledBy : { "aria-label": words.wording }) }, h("option", { selected: !previousAnswer }, say("answer.choose")), ...options);
     readAnswer = () => (input.selectedIndex < 1 ? undefined : { cell: Number(input.value) });
     content.push(input);
   } else {
@@ -103,7 +103,7 @@ function makeField(collection, name, personal, words, answers, isSingle) {
     content.push(...choices.map((choice, k) => h("label", { class: "choice", for: `${id}-${choice.answer.cell}` }, radios[k], h("span", {}, formatChoice(choice, words.answers)))));
   }
   const validateAnswer = () => {
-    let reason = "", values = formatBounds(feature);
+    let reason = "", placeholderValues = formatBounds(feature);
     try {
       const answer = readAnswer();
       if (answer === undefined) reason = "missing";
@@ -111,35 +111,35 @@ function makeField(collection, name, personal, words, answers, isSingle) {
     } catch (error) {
       if (error instanceof AmbiguousNumber) {
         reason = "ambiguous";
-        values = { written: input.value.trim(), ...error.readings };
+        placeholderValues = { written: input.value.trim(), ...error.readings };
       } else if (!(error instanceof DrawError)) throw error;
       else reason = ["number", "whole", "outside", "missing"].includes(error.reason) ? error.reason : "unknown";
     }
-    problem.replaceChildren(...(reason ? [say(`problem.${reason === "missing" && !choices ? "empty" : reason}`, values)] : []));
+    problemLine.replaceChildren(...(reason ? [say(`problem.${reason === "missing" && !choices ? "empty" : reason}`, placeholderValues)] : []));
     input.toggleAttribute("aria-invalid", Boolean(reason));
     if (reason) input.setAttribute("aria-invalid", "true");
     return !reason;
   };
-  const element = h("fieldset", choices && choices.length <= MAX_RADIOS ? labelledBy : {}, legend, ...content, problem);
+  const element = h("fieldset", choices && choices.length <= MAX_RADIOS ? labelledBy : {}, legend, ...content, problemLine);
   return { key, element, readAnswer, validateAnswer, focus: () => input.focus() };
 }
 
-/** A number that can be read in two ways: the person is asked for one of them. */
+/** A number that can be read in two ways, of which the person is asked to choose one. */
 class AmbiguousNumber extends Error {
   /** @param {[string, string]} spellings Of thousands, and of a fraction. */
   constructor([thousands, fraction]) {
     super("ambiguous");
-    const point = formatNumber(0.5).replace(/\p{Nd}/gu, "");
-    this.readings = { thousands, fraction: fraction.replace(".", point) };
+    const decimalPoint = formatNumber(0.5).replace(/\p{Nd}/gu, "");
+    this.readings = { thousands, fraction: fraction.replace(".", decimalPoint) };
   }
 }
 
-/** @type {(feature: Plain) => { [name: string]: string }} */
+/** @type {(feature: JsonObject) => { [name: string]: string }} */
 const formatBounds = (feature) => ({ low: formatNumber(feature.lower ?? 0, 6), high: formatNumber(feature.upper ?? 0, 6) });
 
-/** @type {(collection: Collection, name: string) => Plain} */
+/** @type {(collection: Collection, name: string) => JsonObject} */
 function findFeature(collection, name) {
   const { schema, projection, questions } = collection.document;
   const features = collection.kind === "plan" ? (projection ? projection.schema : schema).features : questions;
-  return features.find((/** @type {Plain} */ feature) => feature.name === name) ?? { optional: false };
+  return features.find((/** @type {JsonObject} */ feature) => feature.name === name) ?? { optional: false };
 }

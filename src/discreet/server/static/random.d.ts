@@ -1,10 +1,10 @@
 /**
- * Where every random bit comes from, and how bytes become exact draws: the twin of
+ * The source of every random bit, and the exact draws made from its bytes: the twin of
  * `discreet/randomness`. A draw is a function of the bytes, in the order that docs/formats.md names.
  *
  * @module random
  */
-/** Uniform bytes, and the exact draws that are made of them. A subclass gives the bytes. */
+/** Uniform bytes, and the exact draws made from them. A subclass provides the bytes. */
 export declare class Source {
     #private;
     /** Whether the bytes can be foreseen; reports then say so and promise nothing. */
@@ -56,7 +56,7 @@ export declare class SystemSource extends Source {
      */
     bytes(count: number): Uint8Array<ArrayBuffer>;
 }
-/** Plays given bytes in their order, and counts them: for tests. */
+/** Plays recorded bytes in their order, and counts them: for tests. */
 export declare class Tape extends Source {
     script: Uint8Array<ArrayBufferLike>;
     used: number;

@@ -1,17 +1,17 @@
 // @ts-check
 /**
- * Where every random bit comes from, and how bytes become exact draws: the twin of
+ * The source of every random bit, and the exact draws made from its bytes: the twin of
  * `discreet/randomness`. A draw is a function of the bytes, in the order that docs/formats.md names.
  *
  * @module random
  */
 
 const TWO_TO_64 = 1n << 64n; // probabilities are integers over 2^64
-const COIN_BATCH = 1 << 18; // coins read at a time
-const NOISE_BATCH = 1 << 15; // geometric draws read at a time
-const MAX_BYTES = 65536; // most that getRandomValues gives at once
+const COINS_PER_BATCH = 1 << 18; // coins whose bytes are read at once
+const DRAWS_PER_BATCH = 1 << 15; // geometric draws whose words are read at once
+const MAX_BYTES_PER_CALL = 65536; // of getRandomValues (Web Cryptography API)
 
-/** Uniform bytes, and the exact draws that are made of them. A subclass gives the bytes. */
+/** Uniform bytes, and the exact draws made from them. A subclass provides the bytes. */
 export class Source {
   /** Whether the bytes can be foreseen; reports then say so and promise nothing. */
   simulated = true;
@@ -25,20 +25,20 @@ export class Source {
   }
 
   /** @param {number} count */
-  #view(count) {
+  #readView(count) {
     const bytes = this.bytes(count);
     return new DataView(bytes.buffer, bytes.byteOffset, count);
   }
 
   /** @param {number} count */
   words(count) {
-    const view = this.#view(8 * count);
+    const view = this.#readView(8 * count);
     return Array.from({ length: count }, (_, i) => view.getBigUint64(8 * i, true));
   }
 
   /** @param {number} count */
   halves(count) {
-    const view = this.#view(4 * count);
+    const view = this.#readView(4 * count);
     return Array.from({ length: count }, (_, i) => view.getUint32(4 * i, true));
   }
 
@@ -49,24 +49,24 @@ export class Source {
   integers(below, count) {
     const bound = BigInt(below);
     /** @type {bigint[]} */
-    let drawn;
+    let candidates;
     /** @type {boolean[]} */
-    let refused;
+    let refusedFlags;
     if (below <= 2 ** 32) {
       const products = this.halves(count).map((half) => BigInt(half) * bound);
       const threshold = 2n ** 32n % bound;
-      drawn = products.map((product) => product >> 32n);
-      refused = products.map((product) => (product & 0xffffffffn) < threshold);
+      candidates = products.map((product) => product >> 32n);
+      refusedFlags = products.map((product) => (product & 0xffffffffn) < threshold);
     } else {
       const shift = 64n - BigInt(countBits(bound - 1n));
-      drawn = this.words(count).map((word) => word >> shift);
-      refused = drawn.map((value) => value >= bound);
+      candidates = this.words(count).map((word) => word >> shift);
+      refusedFlags = candidates.map((value) => value >= bound);
     }
-    const values = drawn.map(Number);
-    const refusedPlaces = findPlaces(refused);
+    const values = candidates.map(Number);
+    const refusedPlaces = findPlaces(refusedFlags);
     if (refusedPlaces.length) {
-      const redrawn = this.integers(below, refusedPlaces.length);
-      refusedPlaces.forEach((place, k) => (values[place] = redrawn[k]));
+      const redrawnValues = this.integers(below, refusedPlaces.length);
+      refusedPlaces.forEach((place, k) => (values[place] = redrawnValues[k]));
     }
     return values;
   }
@@ -80,8 +80,8 @@ export class Source {
     const firstByte = Number(threshold >> 56n), lowBits = threshold & ((1n << 56n) - 1n);
     /** @type {boolean[]} */
     const flags = [];
-    for (let start = 0; start < count; start += COIN_BATCH) {
-      const bytes = this.bytes(Math.min(COIN_BATCH, count - start));
+    for (let start = 0; start < count; start += COINS_PER_BATCH) {
+      const bytes = this.bytes(Math.min(COINS_PER_BATCH, count - start));
       const ties = [];
       for (const byte of bytes) {
         if (byte === firstByte && lowBits) ties.push(flags.length);
@@ -105,13 +105,13 @@ export class Source {
    */
   subset(pool, take) {
     /** @type {number[]} */
-    const chosen = [];
+    const chosenValues = [];
     if (take * take < pool) { // Floyd
       for (let last = pool - take; last < pool; last++) {
         const [value] = this.integers(last + 1, 1);
-        chosen.push(chosen.includes(value) ? last : value);
+        chosenValues.push(chosenValues.includes(value) ? last : value);
       }
-      return chosen;
+      return chosenValues;
     }
     const order = Array.from({ length: pool }, (_, i) => i); // Fisher-Yates
     for (let i = 0; i < take; i++) {
@@ -128,8 +128,8 @@ export class Source {
   geometric(scale, shift, count) {
     /** @type {bigint[]} */
     const values = [];
-    for (let start = 0; start < count; start += NOISE_BATCH) {
-      for (let word of this.words(Math.min(NOISE_BATCH, count - start))) {
+    for (let start = 0; start < count; start += DRAWS_PER_BATCH) {
+      for (let word of this.words(Math.min(DRAWS_PER_BATCH, count - start))) {
         for (let bits = 64; ; bits += 64) {
           const [low, high, fraction] = boundMinusLog(word, bits);
           if (high !== null && low * scale >> fraction + shift === high * scale >> fraction + shift) {
@@ -163,14 +163,14 @@ export class SystemSource extends Source {
    */
   bytes(count) {
     const bytes = new Uint8Array(count);
-    for (let start = 0; start < count; start += MAX_BYTES) {
-      crypto.getRandomValues(bytes.subarray(start, Math.min(start + MAX_BYTES, count)));
+    for (let start = 0; start < count; start += MAX_BYTES_PER_CALL) {
+      crypto.getRandomValues(bytes.subarray(start, Math.min(start + MAX_BYTES_PER_CALL, count)));
     }
     return bytes;
   }
 }
 
-/** Plays given bytes in their order, and counts them: for tests. */
+/** Plays recorded bytes in their order, and counts them: for tests. */
 export class Tape extends Source {
   /**
    * @param {Uint8Array} script
@@ -216,32 +216,32 @@ export function findPlaces(flags) {
  * @type {(word: bigint, bits: number) => [bigint, bigint | null, bigint]}
  */
 function boundMinusLog(word, bits) {
-  const places = BigInt(2 * bits + 96), slack = BigInt(bits) << 16n;
-  const upperEnd = BigInt(bits) * getLogTable(places)[64];
-  const upper = word ? upperEnd - computeLog(word, places) : upperEnd; // word 0: its other end is ln 1
-  const low = (word ? upper - 2n * computeAtanh(1n, 2n * word + 1n, places) : upper) - slack;
-  return [low < 0n ? 0n : low, word ? upper + slack : null, places];
+  const binaryPlaces = BigInt(2 * bits + 96), slack = BigInt(bits) << 16n;
+  const upperEnd = BigInt(bits) * getLogTable(binaryPlaces)[64];
+  const upper = word ? upperEnd - computeLog(word, binaryPlaces) : upperEnd; // word 0: its other end is ln 1
+  const low = (word ? upper - 2n * computeAtanh(1n, 2n * word + 1n, binaryPlaces) : upper) - slack;
+  return [low < 0n ? 0n : low, word ? upper + slack : null, binaryPlaces];
 }
 
 /**
  * ln(number), for an integer of at least 1: ln(2^k) + ln((64 + j) / 64) + what is left.
- * @type {(number: bigint, places: bigint) => bigint}
+ * @type {(number: bigint, binaryPlaces: bigint) => bigint}
  */
-function computeLog(number, places) {
-  const k = BigInt(countBits(number) - 1), table = getLogTable(places);
+function computeLog(number, binaryPlaces) {
+  const k = BigInt(countBits(number) - 1), table = getLogTable(binaryPlaces);
   const j = Number((number << 6n >> k) & 63n);
   const scaledNumber = number << 6n, scaledEntry = BigInt(64 + j) << k; // number / 2^k against (64 + j) / 64
-  return k * table[64] + table[j] + 2n * computeAtanh(scaledNumber - scaledEntry, scaledNumber + scaledEntry, places);
+  return k * table[64] + table[j] + 2n * computeAtanh(scaledNumber - scaledEntry, scaledNumber + scaledEntry, binaryPlaces);
 }
 
 /**
- * artanh(one / other) = z + z^3 / 3 + z^5 / 5 + …
- * @type {(numerator: bigint, denominator: bigint, places: bigint) => bigint}
+ * artanh(numerator / denominator) = z + z^3 / 3 + z^5 / 5 + …
+ * @type {(numerator: bigint, denominator: bigint, binaryPlaces: bigint) => bigint}
  */
-function computeAtanh(numerator, denominator, places) {
-  const z = (numerator << places) / denominator, square = z * z >> places;
+function computeAtanh(numerator, denominator, binaryPlaces) {
+  const z = (numerator << binaryPlaces) / denominator, square = z * z >> binaryPlaces;
   let sum = 0n;
-  for (let power = z, n = 1n; power; power = power * square >> places, n += 2n) sum += power / n;
+  for (let power = z, n = 1n; power; power = power * square >> binaryPlaces, n += 2n) sum += power / n;
   return sum;
 }
 
@@ -250,14 +250,14 @@ const LOG_TABLES = new Map();
 
 /**
  * ln((64 + j) / 64) for j = 0 .. 64.
- * @param {bigint} places
+ * @param {bigint} binaryPlaces
  */
-function getLogTable(places) {
-  let table = LOG_TABLES.get(places);
+function getLogTable(binaryPlaces) {
+  let table = LOG_TABLES.get(binaryPlaces);
   if (!table) {
     table = [0n];
-    for (let j = 64n; j < 128n; j++) table.push(table[table.length - 1] + 2n * computeAtanh(1n, 2n * j + 1n, places));
-    LOG_TABLES.set(places, table);
+    for (let j = 64n; j < 128n; j++) table.push(table[table.length - 1] + 2n * computeAtanh(1n, 2n * j + 1n, binaryPlaces));
+    LOG_TABLES.set(binaryPlaces, table);
   }
   return table;
 }

@@ -1,20 +1,21 @@
 // @ts-check
 /**
- * From a link to a receipt, without a page: announcement and document, question, draw, keep, send.
+ * The steps of one response, without a page: fetch the announcement and the document, draw the
+ * question, draw the report, store it, send it.
  *
- * The order is the promise. The question is kept when it is drawn; the report is kept before it
- * leaves, and what leaves is what was kept. Whoever looks at a draw gives up the key that could
- * withdraw it, first: reports that people take back when they dislike them would give them away.
+ * The promise depends on the order. The question is stored when it is drawn; the report is stored
+ * before it is sent, and the stored bytes are sent. The key that could withdraw the report is deleted
+ * before a person looks at the draw: to withdraw the draws that one dislikes would reveal the truth.
  *
  * @module respond
  */
 
 import { collectionOf, digestOf, DrawError } from "./draw.js";
-import { parseProblem, send, sendRequest, withdraw } from "./send.js";
+import { deleteReport, parseProblem, postReport, sendRequest } from "./send.js";
 
 /** @import { DeviceStore, StoredReport } from "./keep.js" */
 /** @import { Waiting } from "./send.js" */
-/** @import { Answers, Plain } from "./types.js" */
+/** @import { Answers, JsonObject } from "./types.js" */
 
 /** Why a survey cannot be answered here; `reason` is a name in the catalogue of words. */
 export class SurveyError extends Error {
@@ -31,9 +32,9 @@ export class SurveyError extends Error {
 const hashText = (text) => digestOf(new TextEncoder().encode(text));
 
 /**
- * The one way to write an announcement: keys in the order of code points, no spaces. Its SHA-256 is
- * its digest.
- * @param {any} value Texts, whole numbers, true and false, in lists and by names.
+ * Write an announcement in its canonical form: keys in the order of code points, no spaces. Its
+ * SHA-256 is its digest.
+ * @param {any} value Texts, whole numbers and booleans, in lists and objects.
  * @returns {string}
  */
 export function writeCanonical(value) {
@@ -42,15 +43,15 @@ export function writeCanonical(value) {
   return `{${Object.keys(value).sort(compareCodePoints).map((name) => `${JSON.stringify(name)}:${writeCanonical(value[name])}`).join()}}`;
 }
 
-/** @type {(first: string, second: string) => number} */
-function compareCodePoints(first, second) {
-  const [a, b] = [first, second].map((text) => Array.from(text, (letter) => Number(letter.codePointAt(0))));
-  const k = a.findIndex((point, place) => point !== b[place]);
-  return k < 0 ? a.length - b.length : a[k] - (b[k] ?? -1);
+/** @type {(firstText: string, secondText: string) => number} */
+function compareCodePoints(firstText, secondText) {
+  const [firstPoints, secondPoints] = [firstText, secondText].map((text) => Array.from(text, (letter) => Number(letter.codePointAt(0))));
+  const k = firstPoints.findIndex((point, place) => point !== secondPoints[place]);
+  return k < 0 ? firstPoints.length - secondPoints.length : firstPoints[k] - (secondPoints[k] ?? -1);
 }
 
 /**
- * What the part of a link after # says: `#c=CODE&d=DIGEST`, the latter of the announcement.
+ * Parse the fragment of a link, `#c=CODE&d=DIGEST`: an invitation and the digest of the announcement.
  * @param {string} fragment
  */
 export function parseLink(fragment) {
@@ -66,7 +67,7 @@ export class Survey {
   /**
    * @param {string} address
    * @param {DeviceStore} store
-   * @param {Plain} description
+   * @param {JsonObject} description
    * @param {import("./draw.js").Collection} collection
    */
   constructor(address, store, description, collection) {
@@ -75,7 +76,7 @@ export class Survey {
     this.question = 0;
     this.address = address;
     this.store = store;
-    /** @type {Plain} */
+    /** @type {JsonObject} */
     this.announcement = description.announcement;
     /** @type {"draft" | "open" | "closed"} */
     this.state = description.state;
@@ -92,8 +93,8 @@ export class Survey {
    * @param {string} address Such as https://survey.example.org/api/v1/surveys/health
    * @param {Promise<DeviceStore>} store
    * @param {{ code: string, digest: string }} link
-   * @param {boolean} [preview] For its collector, who is signed in at the desk: a draft is shown to
-   *     nobody else. Nothing is kept or sent then.
+   * @param {boolean} [preview] For its collector, who is signed in at the desk: nobody else can see a
+   *     draft. Nothing is stored or sent.
    */
   static async open(address, store, link, preview = false) {
     /** @type {RequestInit} */
@@ -121,7 +122,7 @@ export class Survey {
     return this.announcement.entry === "invited";
   }
 
-  /** What was kept here before, for this code or, without one, for whoever was here last. */
+  /** Find what is stored here for this code or, without a code, for the last person here. */
   async #findStored(/** @type {string} */ code) {
     const { digest } = this.collection;
     const [reports, questions] = await Promise.all([this.store.readAll("report"), this.store.readAll("question")]);
@@ -144,7 +145,7 @@ export class Survey {
     await this.#findStored(normalizeCode(code));
   }
 
-  /** Before anything is drawn: is it open, is the invitation unused? Then draw and keep the question. */
+  /** Check that the survey is open and the invitation unused, then draw and store the question. */
   async begin() {
     if (this.preview) {
       this.question = this.collection.drawQuestion();
@@ -164,38 +165,38 @@ export class Survey {
   }
 
   /**
-   * Draw and keep the report; where one is kept already, that one.
+   * Draw and store the report, or return the one that is stored.
    * @param {Answers} answers
-   * @param {{ personal?: Answers, byHand?: boolean, allow?: number }} [options]
+   * @param {{ personal?: Answers, byHand?: boolean, newLimit?: number }} [options]
    */
-  async draw(answers, { personal, byHand = false, allow } = {}) {
+  async drawReport(answers, { personal, byHand = false, newLimit } = {}) {
     const { collection, place, question, address, code } = this;
     if (this.preview) throw new SurveyError("draft"); // whatever page this is: a preview leaves no trace
     this.storedReport = await this.store.readReport(place);
     if (this.storedReport) return this.storedReport;
     const report = await collection.report(answers, { question, personal, byHand });
-    // who draws by hand has seen the draw: to withdraw would be to choose
+    // a draw by hand has been seen: to withdraw it would be to choose
     const hasSeenDraw = byHand && this.announcement.withdrawal === "blind";
     const key = hasSeenDraw || this.announcement.withdrawal === "none" ? null : report.key;
     this.storedReport = await this.store.addReport({
       place, collection: collection.digest, survey: address, epsilon: collection.epsilon, question,
       text: report.text, id: report.id, key, code, byHand, state: "kept", reason: "",
-    }, allow);
+    }, newLimit);
     return this.storedReport;
   }
 
   /**
-   * Send what is kept, as often as it takes.
+   * Send the stored report, and try again until the server has answered.
    * @param {(waiting: Waiting) => void} onWaiting
    */
-  async send(onWaiting) {
+  async sendReport(onWaiting) {
     const isUnsent = (/** @type {StoredReport} */ current) => ["kept", "refused"].includes(current.state);
     const loadUnsent = async () => { // people may clear the store meanwhile, and answer again in another tab
       const lastKnown = /** @type {StoredReport} */ (this.storedReport), current = await this.store.restoreReport(lastKnown).catch(() => lastKnown);
       this.storedReport = current;
       return isUnsent(current) ? current : null;
     };
-    const { outcome, reason } = await send(`${this.address}/reports`, loadUnsent, onWaiting);
+    const { outcome, reason } = await postReport(`${this.address}/reports`, loadUnsent, onWaiting);
     const change = outcome === "refused" ? { state: /** @type {const} */ ("refused"), reason } : { state: /** @type {const} */ ("sent"), code: "" };
     try {
       return await this.#updateReport((current) => (isUnsent(current) ? change : {}));
@@ -205,7 +206,7 @@ export class Survey {
     }
   }
 
-  /** Look at what was sent. The key goes first, for good. */
+  /** Delete the key for good, then return the report to look at. */
   async lookAtReport() {
     const keepsKey = this.announcement.withdrawal === "open";
     await this.#updateReport((current) => {
@@ -216,16 +217,16 @@ export class Survey {
   }
 
   /**
-   * Withdraw what was sent, unseen.
+   * Withdraw the report that nobody has looked at.
    * @param {(waiting: Waiting) => void} onWaiting
    */
-  async withdraw(onWaiting) {
+  async withdrawReport(onWaiting) {
     await this.#updateReport((current) => {
       if (current.key === null) throw new SurveyError("looked");
       return { state: "withdrawing" };
     });
     const { id, key } = /** @type {StoredReport} */ (this.storedReport);
-    const { outcome, reason } = await withdraw(`${this.address}/reports`, id, String(key), onWaiting);
+    const { outcome, reason } = await deleteReport(`${this.address}/reports`, id, String(key), onWaiting);
     if (outcome !== "refused" || reason === "not-found") await this.#updateReport(() => ({ state: "withdrawn", text: null, key: null }));
     else await this.#updateReport(() => ({ state: "sent", reason }));
     return this.storedReport;

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Sends kept bytes until they have arrived or are refused. Sending them again is safe: the server
+ * Sends stored bytes until they have arrived or are refused. Sending them again is safe: the server
  * stores the same report once.
  *
  * @module send
@@ -8,7 +8,7 @@
 
 /**
  * @typedef {{ outcome: "counted" | "repeated" | "refused", reason: string }} SendResult
- * @typedef {{ seconds: number, tries: number, retry: () => void }} Waiting
+ * @typedef {{ seconds: number, attemptCount: number, retry: () => void }} Waiting
  */
 
 const MAX_WAIT_SECONDS = 60; // between two attempts
@@ -22,7 +22,7 @@ const REQUEST_TIMEOUT_SECONDS = 30;
  * @param {(waiting: Waiting) => void} onWaiting Called before each wait.
  * @returns {Promise<SendResult>}
  */
-export async function send(url, loadReport, onWaiting) {
+export async function postReport(url, loadReport, onWaiting) {
   return retryUntilAnswered(async () => {
     const report = await loadReport();
     if (!report) return "repeated";
@@ -42,7 +42,7 @@ export async function send(url, loadReport, onWaiting) {
  * @param {(waiting: Waiting) => void} onWaiting
  * @returns {Promise<SendResult>}
  */
-export async function withdraw(url, id, key, onWaiting) {
+export async function deleteReport(url, id, key, onWaiting) {
   const body = JSON.stringify({ key });
   const options = { method: "DELETE", body, headers: { "Content-Type": "application/json" } };
   return retryUntilAnswered(async () => {
@@ -52,7 +52,7 @@ export async function withdraw(url, id, key, onWaiting) {
 }
 
 /**
- * A request without cookies, referrers, caches or redirects.
+ * Send a request without cookies, referrers, caches or redirects.
  * @param {string} url
  * @param {RequestInit} [options]
  */
@@ -62,13 +62,13 @@ export function sendRequest(url, options = {}) {
 }
 
 /**
- * Only what the server itself says counts: somebody on the way (a proxy, the page of a hotel) may
- * answer anything, also that all is well.
+ * Try again until the server itself has answered: a proxy or a hotel's sign-in page on the way may
+ * send any response, success included.
  * @type {(attempt: () => Promise<Response | "counted" | "repeated">, onWaiting: (waiting: Waiting) => void) => Promise<SendResult>}
  */
 async function retryUntilAnswered(attempt, onWaiting) {
-  for (let tries = 1; ; tries++) {
-    let minimumWait = 0;
+  for (let attemptCount = 1; ; attemptCount++) {
+    let minWaitSeconds = 0;
     try {
       const response = await attempt();
       if (typeof response === "string") return { outcome: response, reason: "" };
@@ -76,13 +76,13 @@ async function retryUntilAnswered(attempt, onWaiting) {
         const reason = await parseProblem(response);
         if (reason) return { outcome: "refused", reason };
       }
-      minimumWait = Number(response.headers.get("Retry-After")) || 0;
+      minWaitSeconds = Number(response.headers.get("Retry-After")) || 0;
     } catch { /* no answer: it may have arrived, so the same bytes go again */ }
-    await waitToRetry(Math.min(MAX_WAIT_SECONDS, Math.max(2 ** (tries - 1), minimumWait)), tries, onWaiting);
+    await waitToRetry(Math.min(MAX_WAIT_SECONDS, Math.max(2 ** (attemptCount - 1), minWaitSeconds)), attemptCount, onWaiting);
   }
 }
 
-/** The name of a problem; empty where the server has not said one. @param {Response} response */
+/** Read the problem type of a response; empty where it has none. @param {Response} response */
 export async function parseProblem(response) {
   try {
     return /^urn:discreet:problem:([a-z-]+)$/.exec((await response.json()).type)?.[1] ?? "";
@@ -91,14 +91,14 @@ export async function parseProblem(response) {
   }
 }
 
-/** @type {(seconds: number, tries: number, onWaiting: (waiting: Waiting) => void) => Promise<void>} */
-function waitToRetry(seconds, tries, onWaiting) {
+/** @type {(seconds: number, attemptCount: number, onWaiting: (waiting: Waiting) => void) => Promise<void>} */
+function waitToRetry(seconds, attemptCount, onWaiting) {
   return new Promise((resolve) => {
     const listeners = new AbortController(), { signal } = listeners;
     const retry = () => { clearTimeout(timer); listeners.abort(); resolve(); };
     const timer = setTimeout(retry, seconds * 1000);
     addEventListener("online", retry, { signal });
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && retry(), { signal });
-    onWaiting({ seconds, tries, retry });
+    onWaiting({ seconds, attemptCount, retry });
   });
 }

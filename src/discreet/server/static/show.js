@@ -10,8 +10,8 @@
 /** @typedef {Node | string | null | false | undefined} Child */
 
 /** @type {{ [name: string]: any }} */
-let words = {};
-let language = "en", region = "en";
+let catalogue = {};
+let languageTag = "en", regionTag = "en";
 
 /** The catalogues that this page may load: language tag -> link. */
 const findCatalogues = () => new Map(Array.from(document.querySelectorAll("link[data-words]"), (link) => {
@@ -19,14 +19,14 @@ const findCatalogues = () => new Map(Array.from(document.querySelectorAll("link[
 }));
 
 /**
- * Which of some languages a person reads best.
+ * Choose the offered language that the browser prefers.
  * @param {string[]} offered
  * @param {string} fallback
  */
 export function chooseLanguage(offered, fallback) {
   for (const preferredTag of navigator.languages) {
-    const match = offered.find((tag) => tag === preferredTag) ?? offered.find((tag) => getBaseTag(tag) === getBaseTag(preferredTag));
-    if (match) return match;
+    const matchingTag = offered.find((tag) => tag === preferredTag) ?? offered.find((tag) => getBaseTag(tag) === getBaseTag(preferredTag));
+    if (matchingTag) return matchingTag;
   }
   return offered.includes(fallback) ? fallback : offered[0] ?? "en";
 }
@@ -35,7 +35,7 @@ export function chooseLanguage(offered, fallback) {
 const getBaseTag = (tag) => tag.split("-")[0];
 
 /**
- * Speak a language from now on, English where there is no catalogue for it.
+ * Load the words of a language, or the English ones where there is no catalogue for it.
  * @param {string} tag
  */
 export async function loadLanguage(tag) {
@@ -43,25 +43,25 @@ export async function loadLanguage(tag) {
   const chosenTag = [tag, getBaseTag(tag), "en"].find((candidate) => catalogues.has(candidate)) ?? "en";
   const link = catalogues.get(chosenTag);
   if (!link) throw new Error("this page has no words");
-  if (chosenTag !== language || !words.direction) {
-    const answer = await fetch(link.href, { integrity: link.dataset.words, credentials: "omit", referrerPolicy: "no-referrer" });
-    words = await answer.json();
+  if (chosenTag !== languageTag || !catalogue.direction) {
+    const response = await fetch(link.href, { integrity: link.dataset.words, credentials: "omit", referrerPolicy: "no-referrer" });
+    catalogue = await response.json();
   }
-  language = chosenTag;
-  region = navigator.languages.find((candidate) => getBaseTag(candidate) === getBaseTag(chosenTag)) ?? chosenTag; // dates as people write them
+  languageTag = chosenTag;
+  regionTag = navigator.languages.find((candidate) => getBaseTag(candidate) === getBaseTag(chosenTag)) ?? chosenTag; // dates as people write them
   document.documentElement.lang = tag;
-  document.documentElement.dir = words.direction;
+  document.documentElement.dir = catalogue.direction;
 }
 
 /**
- * A text of the catalogue, with its values put in; the plural follows `count`.
+ * Look up a text of the catalogue and fill in its values; the plural follows `count`.
  * @param {string} key
  * @param {Values} [values]
  */
 export function say(key, values = {}) {
-  let text = words[key];
+  let text = catalogue[key];
   if (text === undefined) throw new Error(`no words for ${key}`);
-  if (typeof text === "object") text = text[new Intl.PluralRules(language).select(Number(values.count))] ?? text.other;
+  if (typeof text === "object") text = text[new Intl.PluralRules(languageTag).select(Number(values.count))] ?? text.other;
   return text.replace(/\{(\w+)\}/g, (/** @type {string} */ placeholder, /** @type {string} */ name) => {
     const value = values[name];
     return value === undefined ? placeholder : typeof value === "number" ? formatNumber(value) : value;
@@ -69,30 +69,30 @@ export function say(key, values = {}) {
 }
 
 /** @param {string} key */
-export const hasText = (key) => words[key] !== undefined;
+export const hasText = (key) => catalogue[key] !== undefined;
 
 /**
- * A number in the digits of a language. Thousands are not separated: what people read here they
+ * Format a number in the digits of a language. Thousands are not separated: what people read here they
  * may write, and "10,000" is ten in half of the world.
  * @param {number} value
- * @param {number} [digits] At least so many count; whole numbers are whole.
+ * @param {number} [minDigits] Least number of significant digits; whole numbers are written in full.
  */
-export function formatNumber(value, digits = 3) {
+export function formatNumber(value, minDigits = 3) {
   const integerDigits = Number.isFinite(value) ? Math.ceil(Math.log10(Math.abs(value) + 1)) : 1;
-  const maximumSignificantDigits = Math.min(21, Math.max(digits, integerDigits));
-  return new Intl.NumberFormat(region, { maximumSignificantDigits, useGrouping: false }).format(value);
+  const maximumSignificantDigits = Math.min(21, Math.max(minDigits, integerDigits));
+  return new Intl.NumberFormat(regionTag, { maximumSignificantDigits, useGrouping: false }).format(value);
 }
 
 /** @param {string} day As 2027-03-31. */
-export const formatDay = (day) => new Intl.DateTimeFormat(region, { dateStyle: "long", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
+export const formatDay = (day) => new Intl.DateTimeFormat(regionTag, { dateStyle: "long", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
 
 /** @param {string[]} texts */
-export const formatList = (texts) => new Intl.ListFormat(language, { type: "conjunction" }).format(texts);
+export const formatList = (texts) => new Intl.ListFormat(languageTag, { type: "conjunction" }).format(texts);
 
 /**
- * An element.
+ * Make an HTML element.
  * @param {string} tag
- * @param {{ [name: string]: any }} [attributes] Functions listen; true and false set and leave out.
+ * @param {{ [name: string]: any }} [attributes] Functions are event listeners; true sets an attribute, false leaves it out.
  * @param {...Child} children
  * @returns {any}
  */
@@ -106,11 +106,11 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A link beside the survey: in a tab of its own, since answers do not outlive this page. @type {(href: string, text: string) => HTMLElement} */
+/** Make a link that opens in another tab, since answers do not outlive this page. @type {(href: string, text: string) => HTMLElement} */
 export const makeExternalLink = (href, text) => h("a", { href, target: "_blank", rel: "noopener" }, say("aside", { text }));
 
 /**
- * Texts of the collector: an empty line begins a paragraph.
+ * Make the paragraphs of a collector's text: an empty line begins one.
  * @param {string} text
  * @returns {HTMLElement[]}
  */
@@ -133,14 +133,14 @@ function drawMark(isOther, x, y) {
 }
 
 /**
- * A hundred people as a hundred marks of two shapes.
+ * Draw a hundred people as a hundred marks of two shapes.
  * @param {number} count Of the first kind.
  * @param {string} title The sentence that the picture shows.
- * @param {[string, string]} kinds
+ * @param {[string, string]} legendTexts
  */
-export function drawHundred(count, title, kinds) {
+export function drawHundredPeople(count, title, legendTexts) {
   const marks = Array.from({ length: 100 }, (_, k) => drawMark(k >= count, 10 + 20 * (k % 10), 10 + 20 * Math.floor(k / 10)));
   const picture = makeSvg("svg", { class: "hundred", viewBox: "0 0 200 200", "aria-hidden": "true", focusable: "false" }, ...marks);
-  const legend = kinds.map((text, k) => h("li", {}, makeSvg("svg", { class: "mark", viewBox: "0 0 20 20", "aria-hidden": "true", focusable: "false" }, drawMark(k > 0, 10, 10)), text));
+  const legend = legendTexts.map((text, k) => h("li", {}, makeSvg("svg", { class: "mark", viewBox: "0 0 20 20", "aria-hidden": "true", focusable: "false" }, drawMark(k > 0, 10, 10)), text));
   return h("figure", {}, h("figcaption", {}, title), picture, h("ul", { class: "key" }, ...legend));
 }

@@ -13,9 +13,9 @@ export type Answers = { [name: string]: Answer };
 export interface Drawn {
   /** What is sent, byte for byte: UTF-8, one line and its end. */
   text: string;
-  /** Public name of the report: 32 hexadecimal digits, the hash of the key. */
+  /** Public id of the report: 32 hexadecimal digits, the hash of the key. */
   id: string;
-  /** Stays with the person: whoever shows it may withdraw the report. 32 hexadecimal digits. */
+  /** Stays with the person, who may withdraw the report by showing it. 32 hexadecimal digits. */
   key: string;
   question: number;
   value: number[];
@@ -38,15 +38,15 @@ export interface Choice {
 }
 
 export interface ReportOptions {
-  /** As `drawQuestion` gave it; drawn by `report` itself if not given. */
+  /** The question that `drawQuestion` returned; without it `report` draws one. */
   question?: number;
   /** The question that was assigned, in a plan that assigns them. */
   group?: number;
-  /** The browser's cryptographic source if not given. */
+  /** By default the browser's cryptographic source. */
   source?: Source;
-  /** The person's own answers to the personal questions, where the questionnaire wants these. */
+  /** The person's own answers to the personal questions, where the questionnaire asks them. */
   personal?: Answers;
-  /** The answers are what came out of the person's own draw: nothing is drawn but the key. */
+  /** The answers are the outcome of the person's own draw: only the key is drawn here. */
   byHand?: boolean;
 }
 
@@ -55,7 +55,8 @@ export interface ReportOptions {
  *
  * Of the document: `document` (damaged, contradicts itself, not the canonical bytes), `digest`,
  * `version`, `unprotected`. Of the place: `insecure` (a page that is neither https nor localhost has
- * no hashes, unless one is given), `hash` (the one that was given is not SHA-256). Of the call: `group`, `device` (drawn by hand, or not), `personal`.
+ * no hashes, unless a function is passed), `hash` (the function that was passed is not SHA-256).
+ * Of the call: `group`, `device` (drawn by hand, or not), `personal`.
  * Of an answer, whose name is in `field`: `unasked`, `missing`, `unknown` (not a public
  * value), `ambiguous` (a label of several bins), `number`, `whole`, `outside` (the bounds), `cell`.
  */
@@ -63,7 +64,7 @@ export type Reason =
   | "document" | "digest" | "version" | "unprotected" | "insecure" | "hash" | "group" | "device" | "personal"
   | "unasked" | "missing" | "unknown" | "ambiguous" | "number" | "whole" | "outside" | "cell";
 
-export type Plain = { [name: string]: any };
+export type JsonObject = { [name: string]: any };
 export type Value = string | number | boolean;
 export interface Rules { missing_tokens: string[]; unseen: string; outliers: string }
 export interface Feature {
@@ -88,7 +89,7 @@ export interface Question {
   weight: number;
   mechanism: string;
   epsilon: number;
-  parameters: Plain;
+  parameters: JsonObject;
 }
 export interface PlanBody {
   schema: Schema;
@@ -97,16 +98,16 @@ export interface PlanBody {
   edges: { [name: string]: number[] };
   questions: Question[];
 }
-export interface SheetBody {
+export interface QuestionnaireBody {
   questions: (Feature & { answers?: Value[]; cuts?: number[] })[];
   target: string;
   groups: { questions: string[] }[];
-  channels: Plain[];
+  channels: JsonObject[];
   device: string;
 }
-export interface Law { places: number[]; weights: number[] }
+export interface AnswerLaw { places: number[]; weights: number[] }
 
-/** What plans and questionnaires do differently. */
+/** The steps of a report in which plans and questionnaires differ. */
 export interface Device {
   names: string[];
   personal: string[];
@@ -121,8 +122,8 @@ export interface Device {
   randomize(question: number, prepared: any, source: Source): number[];
 }
 
-/** How one part of a message hides an answer; see `factsOf`. */
-export interface Fact {
+/** How one part of a message hides an answer; see `describeProtection`. */
+export interface PartProtection {
   /** Names of what is answered in this part, the target included. */
   names: string[];
   mechanism: string;
@@ -135,6 +136,6 @@ export interface Fact {
   sent: "answers" | "set" | "noise";
   /** P(the true answers are sent, or are in the set); null for numbers with noise. */
   truth: number | null;
-  /** P(a certain other answer is sent, or is in the set); null where there is no single number. */
+  /** P(a certain other answer is sent, or is in the set); null where no single number applies. */
   other: number | null;
 }

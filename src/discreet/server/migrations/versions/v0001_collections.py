@@ -8,7 +8,7 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
-KEYED = {"sqlite_with_rowid": False}
+WITHOUT_ROWID = {"sqlite_with_rowid": False}
 
 
 def upgrade() -> None:
@@ -22,35 +22,35 @@ def upgrade() -> None:
         sql.Column("state", sql.Text, nullable=False),
         sqlite_autoincrement=True,
     )
-    for name in ("arrival", "report"):
+    for table_name in ("arrival", "report"):
         op.create_table(
-            name,
+            table_name,
             sql.Column("survey", sql.Integer, primary_key=True, autoincrement=False),
             sql.Column("id", sql.LargeBinary, primary_key=True),
             sql.Column("question", sql.BigInteger, nullable=False),
             sql.Column("value", sql.LargeBinary, nullable=False),
-            **KEYED,
+            **WITHOUT_ROWID,
         )
     op.create_table(
         "withdrawn",
         sql.Column("survey", sql.Integer, primary_key=True, autoincrement=False),
         sql.Column("id", sql.LargeBinary, primary_key=True),
-        **KEYED,
+        **WITHOUT_ROWID,
     )
     op.create_table(
         "invitation",
         sql.Column("survey", sql.Integer, primary_key=True, autoincrement=False),
         sql.Column("hash", sql.LargeBinary, primary_key=True),
         sql.Column("spent", sql.BigInteger, nullable=False),
-        **KEYED,
+        **WITHOUT_ROWID,
     )
-    fresh = sql.text("spent = 1")
+    is_newly_spent = sql.text("spent = 1")
     op.create_index(
         "invitation_fresh",
         "invitation",
         ["survey", "hash"],
-        sqlite_where=fresh,
-        postgresql_where=fresh,
+        sqlite_where=is_newly_spent,
+        postgresql_where=is_newly_spent,
     )
     op.create_table(
         "tally",
@@ -61,7 +61,7 @@ def upgrade() -> None:
         sql.Column("settled", sql.BigInteger, nullable=False),
         sql.Column("repeated", sql.BigInteger, nullable=False),
         sql.Column("withdrawn", sql.BigInteger, nullable=False),
-        **KEYED,
+        **WITHOUT_ROWID,
     )
     op.create_table(
         "sheet",
@@ -69,19 +69,28 @@ def upgrade() -> None:
         sql.Column("question", sql.BigInteger, primary_key=True, autoincrement=False),
         sql.Column("value", sql.LargeBinary, primary_key=True),
         sql.Column("times", sql.BigInteger, nullable=False),
-        **KEYED,
+        **WITHOUT_ROWID,
     )
     op.create_table(
         "refusal",
         sql.Column("survey", sql.Integer, primary_key=True, autoincrement=False),
         sql.Column("kind", sql.Text, primary_key=True),
         sql.Column("times", sql.BigInteger, nullable=False),
-        **KEYED,
+        **WITHOUT_ROWID,
     )
 
 
 def downgrade() -> None:
     """Remove everything."""
-    tables = ("refusal", "sheet", "tally", "invitation", "withdrawn", "report", "arrival", "survey")
-    for name in tables:
-        op.drop_table(name)
+    table_names = (
+        "refusal",
+        "sheet",
+        "tally",
+        "invitation",
+        "withdrawn",
+        "report",
+        "arrival",
+        "survey",
+    )
+    for table_name in table_names:
+        op.drop_table(table_name)

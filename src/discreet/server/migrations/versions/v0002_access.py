@@ -8,7 +8,7 @@ from alembic import op
 revision = "0002"
 down_revision = "0001"
 
-KEYED = {"sqlite_with_rowid": False}
+WITHOUT_ROWID = {"sqlite_with_rowid": False}
 
 
 def upgrade() -> None:
@@ -21,7 +21,7 @@ def upgrade() -> None:
         sql.Column("label", sql.Text, nullable=False),
         sql.Column("made", sql.Text, nullable=False),
         sql.Column("expires", sql.Text),
-        **KEYED,
+        **WITHOUT_ROWID,
     )
     op.create_table(
         "action",
@@ -29,7 +29,7 @@ def upgrade() -> None:
         sql.Column("label", sql.Text, primary_key=True),
         sql.Column("what", sql.Text, primary_key=True),
         sql.Column("times", sql.BigInteger, nullable=False),
-        **KEYED,
+        **WITHOUT_ROWID,
     )
 
 

@@ -8,7 +8,7 @@ from alembic import op
 revision = "0004"
 down_revision = "0003"
 
-COLUMNS = {
+SURVEY_COLUMNS = {
     "arrival": {"mark": "bytea", "code": "bytea", "batch": "int8", "live": "int8", "body": "bytea"},
     "report": {"id": "bytea", "question": "int8", "value": "bytea"},
     "withdrawn": {"id": "bytea"},
@@ -26,7 +26,7 @@ COLUMNS = {
 }
 """What ANALYZE would sample into ``pg_statistic``, where it outlives its survey."""
 
-EVER_A_SURVEY = {
+EVER_HAD_SURVEY_QUERIES = {
     "sqlite": "SELECT count(*) FROM sqlite_sequence WHERE name = 'survey'",
     "postgresql": "SELECT is_called::int FROM survey_number_seq",
 }
@@ -40,19 +40,24 @@ def upgrade() -> None:
         sql.Column("survey", sql.Integer, primary_key=True, autoincrement=False),
         sqlite_with_rowid=False,
     )
-    name = connection.dialect.name
-    if connection.exec_driver_sql(EVER_A_SURVEY[name]).scalar():
+    dialect_name = connection.dialect.name
+    if connection.exec_driver_sql(EVER_HAD_SURVEY_QUERIES[dialect_name]).scalar():
         op.execute("INSERT INTO erasure VALUES (0)")  # 0 is no survey
-    if name == "postgresql":
+    if dialect_name == "postgresql":
         _set_statistics(0)
 
 
 def _set_statistics(target: int) -> None:
-    for table, columns in COLUMNS.items():
-        changes = [f"ALTER COLUMN {name} SET STATISTICS {target}" for name in columns]
+    for table_name, column_types in SURVEY_COLUMNS.items():
+        alterations = [
+            f"ALTER COLUMN {column_name} SET STATISTICS {target}" for column_name in column_types
+        ]
         # the same type once more: it removes the statistics that are there, and rewrites nothing
-        changes += [f"ALTER COLUMN {name} TYPE {type_}" for name, type_ in columns.items()]
-        op.execute(f"ALTER TABLE {table} {', '.join(changes)}")
+        alterations += [
+            f"ALTER COLUMN {column_name} TYPE {type_name}"
+            for column_name, type_name in column_types.items()
+        ]
+        op.execute(f"ALTER TABLE {table_name} {', '.join(alterations)}")
 
 
 def downgrade() -> None:

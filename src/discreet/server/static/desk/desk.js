@@ -16,24 +16,24 @@ const NO_PROMISE_TEXT = "The server does not say what this promises: it cannot b
 const surveyForm = /** @type {HTMLFormElement | null} */ (document.querySelector("#new"));
 if (surveyForm) {
   const promiseElement = /** @type {HTMLElement} */ (document.querySelector("#promise"));
-  let latestRequest = 0, timer = 0;
+  let latestRequestNumber = 0, timer = 0;
   const showPromise = async () => {
-    const request = ++latestRequest;
+    const requestNumber = ++latestRequestNumber;
     const fields = new URLSearchParams();
     new FormData(surveyForm).forEach((value, name) => typeof value === "string" && fields.append(name, value));
     const response = await fetch("/desk/promise", { method: "POST", body: fields }).catch(() => null);
-    const isPromise = response?.headers.get("Content-Type")?.startsWith("text/plain"); // or a page: of signing in, or a refusal
-    const text = isPromise ? await response?.text() : NO_PROMISE_TEXT;
-    if (request !== latestRequest) return; // something newer was written meanwhile
-    promiseElement.textContent = text ?? NO_PROMISE_TEXT;
+    const isPlainText = response?.headers.get("Content-Type")?.startsWith("text/plain"); // or a page: of signing in, or a refusal
+    const promiseText = isPlainText ? await response?.text() : NO_PROMISE_TEXT;
+    if (requestNumber !== latestRequestNumber) return; // something newer was written meanwhile
+    promiseElement.textContent = promiseText ?? NO_PROMISE_TEXT;
     promiseElement.classList.toggle("warning", !response?.ok);
     promiseElement.classList.toggle("promise", Boolean(response?.ok));
   };
   surveyForm.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(showPromise, 300); });
   document.querySelector("#file")?.addEventListener("change", async (event) => {
     const [file] = /** @type {HTMLInputElement} */ (event.target).files ?? [];
-    const field = /** @type {HTMLTextAreaElement} */ (document.querySelector("#document"));
-    if (file) field.value = await file.text();
+    const documentField = /** @type {HTMLTextAreaElement} */ (document.querySelector("#document"));
+    if (file) documentField.value = await file.text();
     await showPromise();
   });
   await showPromise();

@@ -55,9 +55,9 @@ def act(words, folder, log, fatal="", largest=0):
     from discreet.cli.federated import telling
     from discreet.federated.service import connection
 
-    connection.LONELY = 10.0
-    telling.SILENCE = telling.LONGEST = SILENCE
-    telling.TICK = SILENCE / 4
+    connection.MAX_SILENCE_SECONDS = 10.0
+    telling.SILENCE_SECONDS = telling.MAX_SILENCE_SECONDS = SILENCE
+    telling.TICK_SECONDS = SILENCE / 4
     Path(f"{log}.held").touch()
     holdup = Holdup(log)
     threading.setprofile(holdup)
@@ -69,7 +69,7 @@ def deaf(*arguments):
     """The same with a program that says only what it has to say, as it did before."""
     from discreet.cli.federated import telling
 
-    telling.Telling.tick = lambda self: None
+    telling.ProgressReporter.tick = lambda self: None
     global PATIENCE
     PATIENCE = 1.0
     act(*arguments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rounds import PARTIES
+from round_fixtures import PARTIES
 
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.invitation import Invitation
@@ -15,7 +15,7 @@ PARTIES.setdefault("hospital-d", Identity.generate("hospital-d"))
 def invitation(count=3, signed=True, **options):
     cards = tuple(PARTIES[name].card for name in OWNERS[:count])
     made = Invitation(cards, PARTIES["collector"].card, **options)
-    return made.signed_by(*(PARTIES[name] for name in made.parties)) if signed else made
+    return made.with_signatures(*(PARTIES[name] for name in made.parties)) if signed else made
 
 
 class Ring:
@@ -34,18 +34,18 @@ class Ring:
     def carry(self):
         """Every list once round the ring."""
         for origin, owner in enumerate(self.owners):
-            self.said.append(owner.own_list())
+            self.said.append(owner.make_own_list())
             for step in range(1, len(self.owners)):
                 follower = self.owners[(origin + step) % len(self.owners)]
-                self.said.append(follower.pass_on(self.said[-1].to_bytes()))
+                self.said.append(follower.blind_and_forward(self.said[-1].to_bytes()))
             self.matcher.receive(self.said[-1].to_bytes())
 
     def common(self):
         """The ids that each owner is told are common, in its order."""
         self.carry()
-        answers = self.matcher.answers()
+        answers = self.matcher.make_answers()
         self.said += answers
         return [
-            [ids[row] for row in owner.common(answer.to_bytes())]
+            [ids[row] for row in owner.read_common_rows(answer.to_bytes())]
             for owner, ids, answer in zip(self.owners, self.lists, answers, strict=True)
         ]

@@ -60,7 +60,7 @@ def leaves(collect):
     """A collector waits for those who come late, until the test says that nobody will."""
     while not os.path.exists(LEAVE):
         time.sleep(0.05)
-    collect.LINGER = 0.0
+    collect.FINISHED_LINGER_SECONDS = 0.0
 
 
 def act(words, folder, log, fatal, largest):
@@ -76,23 +76,23 @@ def act(words, folder, log, fatal, largest):
     from discreet.federated.service import folder as folders
     from discreet.ledger import Ledger
 
-    connection.LONELY = 3.0
+    connection.MAX_SILENCE_SECONDS = 3.0
     threading.Thread(target=leaves, args=(collect,), daemon=True).start()
     points = Points(log, fatal)
-    points.around(folders.Folder, "write", lambda kept, name, content: f"write {name}")
-    points.around(folders.Folder, "delete", lambda kept, name: f"delete {name}")
+    points.around(folders.StateFolder, "write", lambda kept, name, content: f"write {name}")
+    points.around(folders.StateFolder, "delete", lambda kept, name: f"delete {name}")
     points.around(folders, "move_atomic", lambda one, two: f"move {Path(two).name}")
-    points.around(connection.Line, "_request", asked)
+    points.around(connection.CollectorClient, "_request", asked)
     points.around(Ledger, "charge", lambda *_, **__: "charge")
-    points.around(parties, "write", lambda path, text: f"keep {Path(path).name}")
-    real = connection.Line._send
+    points.around(parties, "write_file", lambda path, text: f"keep {Path(path).name}")
+    real = connection.CollectorClient._send_chunks
 
     def sent(line, message):
         with open("sent.log", "a") as file:
             file.write(f"{message.sender} {message.kind} {message.recipient} {message.digest}\n")
         real(line, message)
 
-    connection.Line._send = sent
+    connection.CollectorClient._send_chunks = sent
     if largest:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     main(["federated", *words])

@@ -1,7 +1,7 @@
 """Rounds of real processes that can be killed at a named point, for the tests.
 
 A process is forked from a server that has everything imported, and runs the real command; what
-happens in it is in ``killed``.
+happens in it is in ``crash_points``.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import signal
 import time
 
 import numpy as np
-from killed import LEAVE, act
-from rounds import SCHEMA, table
+from crash_points import LEAVE, act
+from round_fixtures import SCHEMA, table
 from test_processes import write_rows
 
 from discreet import Statistics
-from discreet.cli.federated.processes import free_port
+from discreet.cli.federated.processes import find_free_port
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.counters import wanted_of
+from discreet.federated.counters import make_feature_requests
 
 PATIENCE = 240
 FORK = multiprocessing.get_context("forkserver")
@@ -38,7 +38,7 @@ FORK.set_forkserver_preload(
 )
 
 
-class Play:
+class RoundProcesses:
     """One round of processes over a folder of its own.
 
     epsilon is so large that the noise is nothing but zeros (bar a chance of exp(-300)), and yet it
@@ -58,7 +58,7 @@ class Play:
         if key is not None:
             holder = "receiver" if mode == "counts" else "collector"
             self.keyed = "labels" if partition == "vertical" else holder
-            cards[self.keyed] = people[self.keyed].card_with(key)
+            cards[self.keyed] = people[self.keyed].make_card_with_key(key)
             (folder / "key.json").write_text(key.to_json())
         label = cards.get("labels")
         for name, own in people.items():
@@ -66,7 +66,7 @@ class Play:
         columns = {"hospital-a": ("colour", "age"), "hospital-b": ("size",)}
         manifest = Manifest(
             SCHEMA,
-            wanted_of(SCHEMA, 4),
+            make_feature_requests(SCHEMA, 4),
             2000.0,
             tuple(cards[name] for name in self.holders),
             cards["collector"],
@@ -82,7 +82,7 @@ class Play:
         self.mode = mode
         (folder / "manifest.json").write_text(manifest.to_json())
         self.exact = self._tables(rows, manifest)
-        self.port = self.through = free_port()
+        self.port = self.through = find_free_port()
         self.running, self.fatal, self.target = {}, {}, act
 
     def _tables(self, rows, manifest):
@@ -91,11 +91,11 @@ class Play:
             columns, codes = table(rows, 4)
             for name, held in (*manifest.columns.items(), ("labels", ("class",))):
                 write_rows(self.folder / f"{name}.csv", columns, codes, list(held), ids)
-            return manifest.layout.vector(columns, codes)
+            return manifest.layout.count_rows(columns, codes)
         parts = [table(rows, seed) for seed in range(2)]
         for name, part in zip(self.holders, parts, strict=True):
             write_rows(self.folder / f"{name}.csv", *part, [*SCHEMA.names, "class"])
-        return sum(manifest.layout.vector(*part) for part in parts)
+        return sum(manifest.layout.count_rows(*part) for part in parts)
 
     def start(self, name, fatal="", largest=0, output="model.json"):
         words = ["--identity", f"{name}.identity.json", "--state", f"kept-{name}", "--yes"]
@@ -213,8 +213,8 @@ class Play:
 
 
 @contextlib.contextmanager
-def play(folder, **how):
-    made = Play(folder, **how)
+def run_round(folder, **how):
+    made = RoundProcesses(folder, **how)
     try:
         yield made
     finally:

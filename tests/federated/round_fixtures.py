@@ -8,7 +8,7 @@ from discreet import Categorical, Numeric, Schema
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.counters import wanted_of
+from discreet.federated.counters import make_feature_requests
 
 SCHEMA = Schema(
     [
@@ -30,21 +30,21 @@ def cards(names):
 def holding(name, key):
     """The card of a party that holds a Paillier key, if there is one."""
     own = PARTIES[name]
-    return own.card if key is None else own.card_with(key)
+    return own.card if key is None else own.make_card_with_key(key)
 
 
 def acquainted(people, agreement):
     """Keys for one round, known to each other."""
-    publics = {one.name: one.join(agreement) for one in people}
+    publics = {one.name: one.get_session_public_key(agreement) for one in people}
     for one in people:
-        one.meet(agreement, publics)
+        one.store_session_public_keys(agreement, publics)
 
 
 def agreed(manifest):
     """Signed by everyone, and everyone knows the keys that the others signed with."""
-    signed = manifest.signed_by(*(PARTIES[name] for name in manifest.parties))
+    signed = manifest.with_signatures(*(PARTIES[name] for name in manifest.parties))
     for name in signed.parties:
-        signed.enter(PARTIES[name])
+        signed.start_session(PARTIES[name])
     return signed
 
 
@@ -52,7 +52,7 @@ def horizontal_manifest(key=None, *, epsilon=1.0, names=NAMES, moments=("age",),
     return agreed(
         Manifest(
             SCHEMA,
-            wanted_of(SCHEMA, 4, moments),
+            make_feature_requests(SCHEMA, 4, moments),
             epsilon,
             cards(names),
             holding("collector", key),
@@ -68,7 +68,7 @@ def vertical_manifest(key=None, *, epsilon=1.0, rows=40, moments=("age",), **opt
     return agreed(
         Manifest(
             SCHEMA,
-            wanted_of(SCHEMA, 4, moments),
+            make_feature_requests(SCHEMA, 4, moments),
             epsilon,
             cards(NAMES[:2]),
             PARTIES["collector"].card,
@@ -97,39 +97,39 @@ def table(rows, seed):
 def counted(manifest, seed=0, rows=50):
     """The exact numbers of every provider."""
     tables = [table(rows, seed + i) for i in range(len(manifest.providers))]
-    return [manifest.layout.vector(*one) for one in tables]
+    return [manifest.layout.count_rows(*one) for one in tables]
 
 
-def horizontal_round(manifest, exact, key=None, provider=horizontal.Provider):
+def horizontal_round(manifest, exact, key=None, provider=horizontal.HorizontalProvider):
     """Run a round; gives the release and everything that was said."""
-    collector = horizontal.Collector(PARTIES["collector"], manifest, key)
-    receiver = horizontal.Receiver(PARTIES["receiver"], manifest, key)
+    collector = horizontal.HorizontalCollector(PARTIES["collector"], manifest, key)
+    receiver = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest, key)
     providers = [provider(PARTIES[card.name], manifest) for card in manifest.providers]
-    said = [one.submit(own) for one, own in zip(providers, exact, strict=True)]
+    said = [one.make_submission(own) for one, own in zip(providers, exact, strict=True)]
     for message in said:
         collector.receive(message.to_bytes())
-    result = collector.result()
+    result = collector.make_result()
     return receiver.receive(result.to_bytes()), [*said, result]
 
 
 def vertical_round(manifest, columns, codes, key=None, ids=None):
     """Run a vertical round; gives the release and everything that was said."""
     label = vertical.LabelProvider(PARTIES["labels"], manifest, key)
-    collector = vertical.Collector(PARTIES["collector"], manifest)
-    receiver = vertical.Receiver(PARTIES["receiver"], manifest)
-    said = list(label.labels(codes, ids))
+    collector = vertical.VerticalCollector(PARTIES["collector"], manifest)
+    receiver = vertical.VerticalReceiver(PARTIES["receiver"], manifest)
+    said = list(label.make_all_labels(codes, ids))
     for card, message in zip(manifest.providers, list(said), strict=True):
-        provider = vertical.Provider(PARTIES[card.name], manifest)
+        provider = vertical.VerticalProvider(PARTIES[card.name], manifest)
         provider.receive(message.to_bytes())
-        said.append(provider.tables(columns, ids))
+        said.append(provider.make_tables(columns, ids))
         label.receive(said[-1].to_bytes())
-    if collector.way.deals:
-        dealt = collector.correction()
+    if collector.protocol.needs_correction:
+        dealt = collector.make_correction()
         label.receive(dealt.to_bytes())
         said.append(dealt)
-    said.append(label.shares())
+    said.append(label.make_shares())
     collector.receive(said[-1].to_bytes())
-    said.append(collector.result())
+    said.append(collector.make_result())
     return receiver.receive(said[-1].to_bytes()), said
 
 
@@ -138,11 +138,11 @@ def vector_of(manifest, statistics):
     layout, found = manifest.layout, []
     if layout.margin:
         raise AssertionError("totals are pooled, they have no vector")
-    for one in layout.wanted:
+    for one in layout.requests:
         if one.kind == "cells":
             found.append(statistics.tables[one.feature].counts.reshape(-1))
             continue
-        sums, levels = statistics.moments[one.feature], layout.blocks_of(one)[1].sensitivity
+        sums, levels = statistics.moments[one.feature], layout.list_blocks(one)[1].sensitivity
         found.append(np.stack([sums.counts, sums.missing], axis=1).reshape(-1))
         found.append(2 * sums.totals - levels * sums.counts)
         found.append(8 * sums.squares - 8 * levels * sums.totals + levels**2 * sums.counts)
