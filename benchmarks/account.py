@@ -13,7 +13,7 @@ import pandas as pd
 
 from discreet import Categorical, CentralNB, MemoryLedger, Numeric, Schema
 from discreet.estimators.fit_history import FitHistory, hash_rows
-from discreet.privacy import Guarantee
+from discreet.privacy.guarantee import Guarantee
 
 WORDS = np.array(["low", "mid", "high"], dtype=object)
 

@@ -25,13 +25,13 @@ SLICE = 250_000
 
 def make(path: Path, chosen: argparse.Namespace, oracle: str) -> None:
     """Write the plan and its reports, slice by slice."""
-    from discreet.collection.files import ReportFile
+    from discreet.collection.parquet_reports import ReportFile
     from discreet.collection.simulation import iter_simulated_answers
     from discreet.datasets import make_mortgage
-    from discreet.encoding import encode_classes
     from discreet.local import PlanOptions, make_plan
     from discreet.randomness import CryptoRandom
-    from discreet.schema import Categorical, Schema
+    from discreet.schema.cells import encode_classes
+    from discreet.schema.schema import Categorical, Schema
 
     if chosen.cells:
         values = [f"v{k}" for k in range(chosen.cells // 2)]

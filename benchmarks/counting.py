@@ -50,7 +50,7 @@ def make(path: Path, rows: int) -> None:
 
 def public() -> Any:
     """What is known about the table beforehand."""
-    from discreet.schema import Categorical, Numeric, Schema
+    from discreet.schema.schema import Categorical, Numeric, Schema
 
     features = [Categorical(f"c{j}", range(VALUES)) for j in range(CATEGORICAL)]
     numbers = [Numeric(f"n{j}", 0, 100) for j in range(NUMERIC)]

@@ -29,13 +29,13 @@ import numpy as np
 
 from _rounds import Processes, holding, write_parties
 from discreet.datasets import load
-from discreet.encoding import encode_classes, get_columns
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import make_feature_requests
 from discreet.federated.crypto.paillier import PrivateKey, generate_key
 from discreet.federated.horizontal.arithmetic import open_totals
+from discreet.schema.cells import encode_classes, get_columns
 
 TABLES = ("balance_scale", "breast_cancer_wisconsin", "spect", "splice")
 PROVIDERS = (2, 4, 16)
@@ -250,7 +250,7 @@ def threads(name: str = "splice", providers: int = 64) -> tuple[float, float]:
 
     import uvicorn
 
-    from discreet.federated.service.connection import RoundClient
+    from discreet.federated.service.collector_client import RoundClient
     from discreet.federated.service.provider import ProviderInput, run_provider
     from discreet.federated.service.receiver import run_receiver
     from discreet.federated.service.server import RoundSession, create_application

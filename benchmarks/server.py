@@ -30,12 +30,12 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 
-from discreet.collection.files import ReportFile
+from discreet.collection.parquet_reports import ReportFile
 from discreet.collection.report import Report
 from discreet.datasets import make_mortgage
-from discreet.encoding import encode_classes
 from discreet.local import make_plan
 from discreet.randomness import CryptoRandom
+from discreet.schema.cells import encode_classes
 
 LUA = """
 local counter = 0

@@ -19,9 +19,9 @@ from pathlib import Path
 from discreet.collection.report import Report
 from discreet.collection.simulation import iter_simulated_answers
 from discreet.datasets import make_mortgage
-from discreet.encoding import get_columns
 from discreet.local import make_plan
 from discreet.randomness import as_random
+from discreet.schema.cells import get_columns
 
 REPORTS, REPEATS = 50_000, 5
 LOOP = """

@@ -21,7 +21,7 @@ from discreet.central.smooth_sensitivity import (
     bound_trimmed_mean_sensitivity,
     bound_variance_sensitivity,
 )
-from discreet.privacy import Neighbours
+from discreet.privacy.guarantee import Neighbours
 
 Values = NDArray[np.float64]
 

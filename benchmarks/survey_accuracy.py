@@ -27,8 +27,8 @@ import numpy as np
 from discreet import Categorical, Schema, estimate
 from discreet.collection.tally import Tally
 from discreet.datasets import load
-from discreet.encoding import Cells, encode_classes
 from discreet.papers.surveys import binarise_at_midpoint
+from discreet.schema.cells import Cells, encode_classes
 from discreet.survey.inversion import estimate_statistics
 from discreet.survey.questionnaire import Questionnaire
 

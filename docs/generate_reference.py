@@ -25,8 +25,8 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         "What local collections and surveys share",
         ("discreet.collection.protocol", "discreet.collection.report",
          "discreet.collection.respondent", "discreet.collection.store",
-         "discreet.collection.tally", "discreet.collection.bulk",
-         "discreet.collection.simulation", "discreet.announcement"),
+         "discreet.collection.tally", "discreet.collection.parquet_tally",
+         "discreet.collection.simulation", "discreet.collection.announcement"),
     ),
     "federated": (
         "Federated training",
@@ -34,7 +34,8 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
          "discreet.federated.alignment"),
     ),
     "privacy": (
-        "Promises and the ledger", ("discreet.privacy", "discreet.losses", "discreet.ledger"),
+        "Promises and the ledger",
+        ("discreet.privacy.guarantee", "discreet.privacy.rounding", "discreet.privacy.ledger"),
     ),
     "audit": ("Audits", ("discreet.audit",)),
     "mechanisms": (

@@ -13,18 +13,114 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
 Graph = dict[str, set[str]]
 
-# Who runs a module, told by its name; the folders are those where more than one party has code.
-ROLES = {
-    "respondent": {"respondent", "store", "provider", "label", "owner"},
-    "collector": {"tally", "bulk", "collector", "matcher", "server", "relay", "inversion"},
-    "receiver": {"receiver"},
-}
 FOLDERS = ("collection", "local", "survey", "federated", "server")
+"""Folders with code of more than one party; every module of theirs has a role."""
+
+ROLES = {
+    "respondent": [
+        "collection.respondent",
+        "collection.store",
+        "federated.alignment.owner",
+        "federated.horizontal.provider",
+        "federated.service.provider",
+        "federated.vertical.label_provider",
+        "federated.vertical.provider",
+    ],
+    "collector": [
+        "collection.parquet_tally",
+        "collection.tally",
+        "federated.alignment.matcher",
+        "federated.horizontal.collector",
+        "federated.service.collector_session",
+        "federated.service.server",
+        "federated.vertical.collector",
+        "local.inversion",
+        "server.*",
+        "survey.inversion",
+    ],
+    "receiver": [
+        "federated.horizontal.receiver",
+        "federated.service.receiver",
+        "federated.vertical.receiver",
+    ],
+    "anyone": [
+        "collection.announcement",
+        "collection.answer_batches",
+        "collection.batch_sizes",
+        "collection.parquet_reports",
+        "collection.protocol",
+        "collection.report",
+        "collection.sample_size",
+        "collection.shuffle",
+        "collection.shuffle_memory",
+        "collection.simulation",
+        "collection.text_reports",
+        "collection.whole_answer_counts",
+        "local.device",
+        "local.plan",
+        "local.planning",
+        "local.question",
+        "local.waves",
+        "survey.beliefs",
+        "survey.device",
+        "survey.files",
+        "survey.form",
+        "survey.group",
+        "survey.measure",
+        "survey.predicate",
+        "survey.promise",
+        "survey.questionnaire",
+        "survey.testing",
+        "survey.variance",
+        "survey.whole_sheet_em",
+        "federated.agreement.description",
+        "federated.agreement.identity",
+        "federated.agreement.invitation",
+        "federated.agreement.manifest",
+        "federated.agreement.manifest_file",
+        "federated.agreement.promise",
+        "federated.agreement.signed",
+        "federated.alignment.collector_session",
+        "federated.alignment.owner_program",
+        "federated.alignment.party",
+        "federated.counters",
+        "federated.crypto.curve25519",
+        "federated.crypto.key_proof",
+        "federated.crypto.masks",
+        "federated.crypto.noise",
+        "federated.crypto.packing",
+        "federated.crypto.paillier",
+        "federated.crypto.sealing",
+        "federated.horizontal.arithmetic",
+        "federated.messages",
+        "federated.payload",
+        "federated.refusals",
+        "federated.release",
+        "federated.service.collector_answers",
+        "federated.service.collector_client",
+        "federated.service.routes",
+        "federated.service.state_folder",
+        "federated.simulation",
+        "federated.vertical.party",
+        "federated.vertical.plaintext_layout",
+        "federated.vertical.protocol",
+        "federated.vertical.with_masks",
+        "federated.vertical.with_paillier",
+    ],
+}
+"""Who runs a module: patterns of names below ``discreet``; ``anyone`` is what all may load."""
+
+
+def find_roles(module: str) -> list[str]:
+    """The roles of a module; one without any would leave its side unseen."""
+    name = module.removeprefix("discreet.")
+    return [role for role, patterns in ROLES.items() if any(fnmatch(name, p) for p in patterns)]
 
 
 def is_type_checking(node: ast.AST) -> bool:

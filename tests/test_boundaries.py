@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from discreet import Categorical, Numeric, Schema
-from imports import ROLES, inside
+from imports import find_roles, inside
 
 pytestmark = pytest.mark.slow
 
@@ -36,9 +36,8 @@ def command(*arguments):
 
 def run_by(role, modules):
     """Modules of the package that another party runs."""
-    others = set().union(*(names for one, names in ROLES.items() if one != role))
-    shared = {m for m in modules if inside(m, TRUST_MODELS)}
-    return {m for m in shared if m.split(".")[-1] in others}
+    shared = {module for module in modules if inside(module, TRUST_MODELS)}
+    return {module for module in shared if set(find_roles(module)) - {role, "anyone"}}
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ MODULES = sorted(
     for path in SOURCE.rglob("*.py")
     if ">>> " in path.read_text()
 )
-LONG = {"discreet.audit.tables": pytest.mark.slow}
+LONG = {"discreet.audit.table_subjects": pytest.mark.slow}
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=LONG.get(one, ())) for one in MODULES])

@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 
 import windows
-from discreet import documents, locks
 from discreet.collection.report import Report
 from discreet.collection.store import FolderStore
-from discreet.documents import (
+from discreet.errors import FormatError, SchemaError
+from discreet.files import documents, locks
+from discreet.files.documents import (
     atomic_replacement,
     convert_yaml_to_json,
     dump_document,
     encode_canonical_document,
     write_atomic,
 )
-from discreet.errors import FormatError, SchemaError
-from discreet.locks import hold_lock
-from discreet.schema import Categorical, Schema
+from discreet.files.locks import hold_lock
+from discreet.schema.schema import Categorical, Schema
 
 
 def mode(path: Path) -> int:
@@ -144,13 +144,13 @@ def test_where_nothing_can_be_written_a_sentence_says_why(
 
 
 def test_everyone_writes_through_the_one_writer() -> None:
-    """Renames, links and syncs happen in documents.py alone, locks in locks.py."""
+    """Renames, links and syncs happen in files/documents.py alone, locks in files/locks.py."""
     package = Path(documents.__file__).parent
     for file in package.rglob("*.py"):
         text = file.read_text()
-        if file.name != "locks.py":
+        if file.name != "files/locks.py":
             assert "fcntl" not in text, file.relative_to(package)
-        if file.name != "documents.py":
+        if file.name != "files/documents.py":
             for word in ("os.replace(", "os.rename(", "fsync", "os.link(", ".write_text("):
                 assert word not in text, f"{file.relative_to(package)} uses {word}"
 
@@ -289,7 +289,7 @@ def test_all_documents_are_parsed_where_repeated_keys_are_refused() -> None:
     """Who else calls json.loads reads what was checked or written here, or no document."""
     known = {
         "audit/artefact.py", "local/plan.py", "papers/reproduction.py", "server/api.py",
-        "server/bundle.py", "server/surveys.py", "survey/form.py", "announcement.py",
+        "server/bundle.py", "server/surveys.py", "survey/form.py", "collection/announcement.py",
         "cli/demo.py", "server/migrations/versions/v0003_sealed_arrivals.py",
     }  # fmt: skip
     root = Path(documents.__file__).parent

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet import Categorical, FormatError, Numeric, Schema, SchemaError, drafting
-from discreet.documents import convert_yaml_to_json
-from discreet.drafting import ColumnDraft, SchemaDraft, read_header
+from discreet import Categorical, FormatError, Numeric, Schema, SchemaError
+from discreet.files.documents import convert_yaml_to_json
+from discreet.schema import drafting
+from discreet.schema.drafting import ColumnDraft, SchemaDraft, read_header
 
 FRAME = pd.DataFrame(
     {

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discreet import Categorical, Numeric, Schema, SchemaError, estimate
-from discreet.encoding import (
+from discreet.schema.cells import (
     Cells,
     Grid,
     compute_equal_width_edges,

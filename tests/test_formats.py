@@ -12,7 +12,7 @@ import pytest
 from discreet.collection.protocol import parse_collection_json
 from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
-from discreet.documents import compute_digest, encode_canonical
+from discreet.files.documents import compute_digest, encode_canonical
 from discreet.mechanisms.frequency import ORACLES
 from discreet.mechanisms.mean import MEAN_ORACLES
 from discreet.mechanisms.response import RESPONSE_MODELS

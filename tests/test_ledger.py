@@ -17,17 +17,17 @@ from pathlib import Path
 import pytest
 
 from discreet import Categorical, Schema
-from discreet import ledger as ledger_module
-from discreet.documents import compute_digest, encode_canonical
 from discreet.errors import FormatError, PrivacyError
-from discreet.ledger import Ledger
-from discreet.privacy import Guarantee
+from discreet.files.documents import compute_digest, encode_canonical
+from discreet.privacy import ledger as ledger_module
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Ledger
 
 CHARGE = """
 import sys
-from discreet.ledger import Ledger
+from discreet.privacy.ledger import Ledger
 from discreet.errors import PrivacyError
-from discreet.privacy import Guarantee
+from discreet.privacy.guarantee import Guarantee
 path, amount, times = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
 for number in range(times):
     try:

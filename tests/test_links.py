@@ -113,9 +113,10 @@ def test_every_link_leads_somewhere(text):
 
 
 def test_a_link_to_nowhere_is_noticed():
-    bad = "`tests/test_links.py::test_gone` `tests/gone.py::test_x` `src/discreet/privacy.py::Nope`"
+    bad = "`tests/test_links.py::test_gone` `tests/gone.py::test_x` "
+    bad += "`src/discreet/privacy/guarantee.py::Nope`"
     assert len(gone(bad)) == 3
-    assert gone("`src/discreet/privacy.py::Guarantee.compose_sequential`") == []
+    assert gone("`src/discreet/privacy/guarantee.py::Guarantee.compose_sequential`") == []
 
 
 @pytest.mark.parametrize("oracle", [OUE(1.0, 16), SS(1.0, 16)], ids=lambda one: one.name)

@@ -39,14 +39,14 @@ def test_code_is_found_however_its_lines_are_broken():
             return cost > self.left
         """
     )
-    mutant = Mutant("ledger.py", "Ledger.charge", "cost > self.left", "False", "")
+    mutant = Mutant("privacy/ledger.py", "Ledger.charge", "cost > self.left", "False", "")
     assert "if (\n            False\n" not in text
     assert (
         ast.unparse(ast.parse(apply_mutant(mutant, text)).body[0].body[0].body[0].test) == "False"
     )
     for code, function in (("cost >= self.left", "Ledger.charge"), ("cost > self.left", "")):
         with pytest.raises(AssertionError, match=r"is there [02] times"):
-            apply_mutant(Mutant("ledger.py", function, code, "False", ""), text)
+            apply_mutant(Mutant("privacy/ledger.py", function, code, "False", ""), text)
 
 
 @pytest.mark.slow
@@ -54,12 +54,12 @@ def test_a_mutant_is_noticed_and_no_change_is_not():
     tests = "tests/test_privacy.py"
     code = "self.epsilon + other.epsilon"
     bad = Mutant(
-        "privacy.py",
+        "privacy/guarantee.py",
         "Guarantee.compose_sequential",
         code,
         "max(self.epsilon, other.epsilon)",
         tests,
     )
     assert noticed(bad).startswith("tests/test_privacy.py::")
-    same = Mutant("privacy.py", "Guarantee.compose_sequential", code, f"({code})", tests)
+    same = Mutant("privacy/guarantee.py", "Guarantee.compose_sequential", code, f"({code})", tests)
     assert noticed(same) == ""

@@ -1,22 +1,21 @@
 """What the house promises about itself: quick imports, small rooms, doors in the right places."""
 
-import ast
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from fnmatch import filter as filter_names
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 import discreet
-from imports import FOLDERS, ROLES, crossings, import_graph, inside, list_imports
+from imports import FOLDERS, ROLES, crossings, find_roles, import_graph, inside, list_imports
 
 SOURCE = Path(discreet.__file__).parent
 HEAVY = {"sklearn", "scipy", "pandas", "ibis", "duckdb", "pyarrow", "rich", "pydantic", "numpy"}
-
-FEDERATED = {f"discreet.federated.{way}" for way in ("horizontal", "vertical")}
 
 
 def imported_after(statement):
@@ -88,7 +87,7 @@ def core_crossings(graph):
 def test_the_core_imports_neither_the_command_line_nor_the_server(graph, tmp_path):
     assert core_crossings(graph) == []
     late = "def late():\n    from discreet.cli.files import write"  # inside a function counts
-    assert core_crossings(planted(tmp_path, "encoding.py", late))
+    assert core_crossings(planted(tmp_path, "schema/cells.py", late))
 
 
 def central_crossings(graph):
@@ -105,17 +104,20 @@ def test_training_centrally_imports_no_other_trust_model(graph, tmp_path):
 
 def side(graph, role):
     """The modules that one party runs."""
-    folders = [f"discreet.{one}" for one in FOLDERS]
-    return [m for m in graph if inside(m, folders) and m.split(".")[-1] in ROLES[role]]
+    return [module for module in list_modules_with_roles(graph) if role in find_roles(module)]
+
+
+def list_modules_with_roles(graph):
+    folders = [f"discreet.{folder}" for folder in FOLDERS]
+    packages = {module.rpartition(".")[0] for module in graph}
+    return [module for module in graph if inside(module, folders) and module not in packages]
 
 
 def role_crossings(graph):
     return [
         way
-        for one in ROLES
-        for other in ROLES
-        if one != other
-        for way in crossings(graph, side(graph, one), side(graph, other))
+        for role, other_role in permutations(("respondent", "collector", "receiver"), 2)
+        for way in crossings(graph, side(graph, role), side(graph, other_role))
     ]
 
 
@@ -133,11 +135,17 @@ def role_crossings(graph):
 def test_no_party_imports_what_another_party_runs(graph, tmp_path, module, line):
     """Respondents and providers, collectors, receivers: each in modules of their own."""
     assert role_crossings(graph) == []
-    for role in ROLES:  # a renamed module must not leave its side unseen
-        homes = {module.rpartition(".")[0] for module in side(graph, role)}
-        assert homes >= FEDERATED
-        assert role == "receiver" or homes & {"discreet.collection", "discreet.local"}
     assert role_crossings(planted(tmp_path, module, line))
+
+
+def test_every_module_where_parties_meet_has_one_role(graph):
+    """A renamed module must not leave its side unseen."""
+    modules = list_modules_with_roles(graph)
+    assert {module: find_roles(module) for module in modules if len(find_roles(module)) != 1} == {}
+    patterns = [pattern for patterns in ROLES.values() for pattern in patterns]
+    names = [module.removeprefix("discreet.") for module in modules]
+    assert [pattern for pattern in patterns if not filter_names(names, pattern)] == []
+    assert find_roles("discreet.local.renamed") == []
 
 
 def server_crossings(graph):
@@ -227,7 +235,8 @@ def test_every_module_that_a_document_names_exists(page):
 
 
 def test_a_module_that_moved_is_noticed():
-    assert strangers("`schema.py` `tables/` `tests/privacy/` `local/plan` `docs/maths.md`") == []
+    known = "`schema/schema.py` `tables/` `tests/privacy/` `local/plan` `docs/maths.md`"
+    assert strangers(known) == []
     gone = ["samplers.py", "central/nowhere", "elsewhere/"]
     assert strangers(" ".join(f"`{name}`" for name in gone)) == gone
 
@@ -242,36 +251,3 @@ def test_the_walks_name_modules_that_exist_and_each_has_its_sentence():
     assert not {name for name in walked if not (SOURCE / f"{name}.py").is_file()}
     table = text.split("### What happens in each module")[1].split("\n## ")[0]
     assert set(re.findall(r"^\| `([^`]+)` \| .+\. \|$", table, re.M)) == walked
-
-
-WIDE = {
-    "schema.Schema.__init__": "a plain value: its parameters are the keys of a schema file",
-}
-"""Functions with more than six parameters, and why they are better so."""
-
-
-def wide_functions(folder):
-    """Functions with more than six parameters, commands and estimators aside."""
-    for path in folder.rglob("*.py"):
-        module = ".".join(path.relative_to(folder).with_suffix("").parts)
-        if module.startswith(("cli.", "estimators.")):
-            continue
-        tree = ast.parse(path.read_text("utf-8"))
-        classes = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
-        owners = {member: f"{one.name}." for one in classes for member in one.body}
-        for one in ast.walk(tree):
-            if isinstance(one, ast.FunctionDef):
-                given = [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]
-                if len([arg for arg in given if arg.arg not in ("self", "cls")]) > 6:
-                    yield f"{module}.{owners.get(one, '')}{one.name}"
-
-
-@pytest.mark.slow
-def test_functions_with_more_than_six_parameters_are_known():
-    assert set(wide_functions(SOURCE)) == set(WIDE)
-
-
-def test_a_function_with_seven_parameters_is_noticed(tmp_path):
-    (tmp_path / "one.py").write_text("class C:\n def f(self, a, b, c, d, e, f, *, g): ...\n")
-    (tmp_path / "two.py").write_text("def f(a, b, c, d, e, f): ...\n")
-    assert list(wide_functions(tmp_path)) == ["one.C.f"]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from discreet import Guarantee, PrivacyError
-from discreet.losses import compute_channel_epsilon, convert_rho_to_epsilon
-from discreet.privacy import Charge, GuaranteeBody
+from discreet.privacy.guarantee import Charge, GuaranteeBody
+from discreet.privacy.rounding import compute_channel_epsilon, convert_rho_to_epsilon
 
 
 def test_the_same_people_twice_costs_the_sum():
@@ -129,7 +129,7 @@ def test_it_speaks_plainly():
 
 @pytest.mark.parametrize("digits", [1, 2, 3, 4, 6])
 def test_printed_costs_are_never_below_what_they_are(digits):
-    from discreet.privacy import format_rounded_up
+    from discreet.privacy.guarantee import format_rounded_up
 
     assert format_rounded_up(6.9324, 3) == "6.94"  # the twin: f"{6.9324:.3g}" is 6.93
     for number in (6.9324, 0.1, 1 / 3, 1.0000001, 123456.7, 3e-9, 2.5, 41.99999, 10.0):
@@ -153,7 +153,7 @@ def test_no_epsilon_is_printed_with_a_format_that_rounds_down():
 
 
 def test_round_trip_inside_documents():
-    from discreet.documents import _to_json_value
+    from discreet.files.documents import _to_json_value
 
     for one in (
         Guarantee.make_unprotected(),

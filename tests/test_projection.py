@@ -10,8 +10,8 @@ from discreet.errors import EstimationError
 from discreet.estimation import estimate
 from discreet.model.evaluation import score_model
 from discreet.model.export import ModelClassifier, to_onnx, to_skops
-from discreet.projection import Projection
-from discreet.statistics import Statistics
+from discreet.schema.projection import Projection
+from discreet.statistics.statistics import Statistics
 from discreet.tables.in_memory import CountRequest, count_arrays
 
 

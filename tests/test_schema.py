@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, FormatError, Numeric, Schema, SchemaError
-from discreet.schema import format_value
+from discreet.schema.schema import format_value
 
 
 def mortgage(**options):

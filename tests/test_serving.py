@@ -15,8 +15,8 @@ import h11
 import httptools
 import pytest
 
-from discreet import serving
-from discreet.serving import (
+from discreet.hosting import serving
+from discreet.hosting.serving import (
     MAX_PIPELINED_REQUESTS,
     RequestLimits,
     make_timed_protocol,

@@ -14,7 +14,7 @@ from discreet import (
     SchemaError,
     Statistics,
 )
-from discreet.statistics import Table, compute_precision_weighted_mean
+from discreet.statistics.statistics import Table, compute_precision_weighted_mean
 from discreet.tables.in_memory import CountRequest, count_arrays
 
 

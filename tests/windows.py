@@ -14,14 +14,14 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from discreet import locks
+from discreet.files import locks
 
 NBLCK = 2
 real = locks.fcntl
 
 
 def pretended(put: Callable[[Any, str, Any], None], failing: int = 0) -> None:
-    """Let locks.py find msvcrt and no fcntl."""
+    """Let files/locks.py find msvcrt and no fcntl."""
 
     def locking(file: int, mode: int, count: int) -> None:
         assert (mode, count) == (NBLCK, 1)

@@ -12,13 +12,13 @@ from discreet.exports import lazy_exports
 __version__ = "0.1.0"
 
 _EXPORTS = {
-    "Categorical": "schema",
-    "Numeric": "schema",
-    "Schema": "schema",
-    "Guarantee": "privacy",
-    "Ledger": "ledger",
-    "MemoryLedger": "ledger",
-    "Statistics": "statistics",
+    "Categorical": "schema.schema",
+    "Numeric": "schema.schema",
+    "Schema": "schema.schema",
+    "Guarantee": "privacy.guarantee",
+    "Ledger": "privacy.ledger",
+    "MemoryLedger": "privacy.ledger",
+    "Statistics": "statistics.statistics",
     "estimate": "estimation",
     "NaiveBayesModel": "model",
     "CentralNB": "estimators.central",
@@ -76,11 +76,11 @@ if TYPE_CHECKING:
     )
     from discreet.estimation import estimate
     from discreet.estimators import CentralNB, FederatedNB, LocalNB, MixedNB, SurveyNB
-    from discreet.ledger import Ledger, MemoryLedger
     from discreet.model import NaiveBayesModel
-    from discreet.privacy import Guarantee
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.ledger import Ledger, MemoryLedger
     from discreet.randomness import CryptoRandom, SeededRandom
-    from discreet.schema import Categorical, Numeric, Schema
-    from discreet.statistics import Statistics
+    from discreet.schema.schema import Categorical, Numeric, Schema
+    from discreet.statistics.statistics import Statistics
 
 __getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

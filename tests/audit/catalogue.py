@@ -36,10 +36,10 @@ from discreet.audit import (
     make_manifest_subject,
     make_mechanism_subject,
 )
-from discreet.audit.hardest import make_worst_case_pairs
 from discreet.audit.neighbours import convert_to_columns, make_add_pairs
-from discreet.audit.reports import RespondentDevice, describe_report, make_oracle_subject
+from discreet.audit.report_subjects import RespondentDevice, describe_report, make_oracle_subject
 from discreet.audit.subject import EnumerableCheck
+from discreet.audit.worst_case_tables import make_worst_case_pairs
 from discreet.central import budget as budget_module
 from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
@@ -48,13 +48,13 @@ from discreet.central.budget import CentralSettings, IntegerNoise
 from discreet.central.training import train
 from discreet.collection.report import derive_report_id
 from discreet.collection.respondent import MemoryStore, Respondent
-from discreet.encoding import encode_classes
 from discreet.estimation import estimate
 from discreet.local.plan import Plan, Question
 from discreet.mechanisms.frequency import DE
 from discreet.mechanisms.mean import Piecewise
 from discreet.randomness import CryptoRandom, Random
-from discreet.statistics import Statistics
+from discreet.schema.cells import encode_classes
+from discreet.statistics.statistics import Statistics
 from discreet.survey.questionnaire import Group, Questionnaire
 from discreet.tables.source import InMemorySource
 from twins import TruthFirst

@@ -49,9 +49,9 @@ from discreet.audit.enumeration import (
     iter_paths,
 )
 from discreet.audit.neighbours import make_add_pairs, make_corner_record, make_replace_pairs
-from discreet.audit.reports import MAX_TRIED, make_oracle_subject
+from discreet.audit.report_subjects import MAX_TRIED, make_oracle_subject
 from discreet.audit.sampling import MIN_COMPARED_DRAWS, draw_outputs
-from discreet.audit.steps import fit_step_scores
+from discreet.audit.step_scores import fit_step_scores
 from discreet.mechanisms.frequency import DE, OLH
 from discreet.randomness import CryptoRandom, SeededRandom
 

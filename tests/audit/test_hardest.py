@@ -16,8 +16,8 @@ import pytest
 from audit.catalogue import ONE
 from discreet import Categorical, CentralNB, Numeric, Schema
 from discreet.audit import Effort, audit, make_classifier_subject
-from discreet.audit.hardest import compute_relative_shift, make_worst_case_pairs
 from discreet.audit.neighbours import make_add_pairs
+from discreet.audit.worst_case_tables import compute_relative_shift, make_worst_case_pairs
 from discreet.central.budget import Budget, CentralSettings
 from discreet.central.smooth import STATISTIC_PAIRS, compute_noise_parameters
 

@@ -12,7 +12,7 @@ from typing import Any
 from servers import Live, serving
 
 from discreet import Categorical, Numeric, Schema
-from discreet.announcement import Announcement, AnnouncementTexts, QuestionTexts
+from discreet.collection.announcement import Announcement, AnnouncementTexts, QuestionTexts
 from discreet.local import PlanOptions, make_plan
 from discreet.server import surveys
 from discreet.server.bundle import Bundle

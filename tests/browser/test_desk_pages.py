@@ -19,7 +19,7 @@ from PIL import Image
 from servers import Live, added, serving
 from sites import Person, collections, sheets, site
 
-from discreet.announcement import Announcement
+from discreet.collection.announcement import Announcement
 from discreet.server import access, surveys
 from discreet.server import desk as desk_module
 from discreet.server.bundle import Bundle

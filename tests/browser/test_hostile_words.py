@@ -12,7 +12,7 @@ from servers import Live, serving
 from sites import Person, bundle
 
 from discreet import Categorical, Schema
-from discreet.announcement import Announcement, AnnouncementTexts, QuestionTexts
+from discreet.collection.announcement import Announcement, AnnouncementTexts, QuestionTexts
 from discreet.local import PlanOptions, make_plan
 from discreet.server import surveys
 from discreet.server.bundle import load_templates

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, Numeric, Schema
-from discreet.announcement import Announcement, AnnouncementTexts, QuestionTexts
-from discreet.documents import compute_digest, encode_canonical
+from discreet.collection.announcement import Announcement, AnnouncementTexts, QuestionTexts
+from discreet.files.documents import compute_digest, encode_canonical
 from discreet.local import Plan, PlanOptions, make_plan
 from discreet.local.question import Question
 from discreet.mechanisms.frequency import ORACLES

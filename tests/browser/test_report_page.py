@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from discreet.compare.comparison import ComparisonSettings, compare_methods
+from discreet.compare.page import render_page
 from discreet.datasets import make_mortgage
-from discreet.report.comparison import ComparisonSettings, compare_methods
-from discreet.report.page import render_page
 
 pytestmark = pytest.mark.browser
 

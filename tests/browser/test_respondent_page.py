@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sites import SENTINEL, Person, bundle, collections, site
 
-from discreet.announcement import AnnouncementTexts
+from discreet.collection.announcement import AnnouncementTexts
 from discreet.server import database as db
 from discreet.server.database import find_rows
 from discreet.server.pages import compute_posterior

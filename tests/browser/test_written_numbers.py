@@ -12,7 +12,7 @@ from servers import serving
 from sites import PSEUDO, Person, bundle
 
 from discreet import Numeric, Schema
-from discreet.announcement import Announcement, AnnouncementTexts, QuestionTexts
+from discreet.collection.announcement import Announcement, AnnouncementTexts, QuestionTexts
 from discreet.local import PlanOptions, make_plan
 from discreet.server import surveys
 from discreet.server.bundle import Bundle

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from discreet.central.budget import MAX_STEPS_PER_PERSON, Budget, convert_to_rho, split_budget
-from discreet.central.choice import sample_exponential_mechanism
+from discreet.central.selection import sample_exponential_mechanism
 from discreet.errors import PrivacyError
-from discreet.losses import convert_rho_to_epsilon
+from discreet.privacy.rounding import convert_rho_to_epsilon
 from discreet.randomness import SeededRandom
 
 

@@ -23,10 +23,10 @@ from discreet import (
 )
 from discreet.central.budget import Budget
 from discreet.central.smooth import SmoothNoiseBudget
-from discreet.encoding import Cells
 from discreet.errors import PrivacyError, SchemaError
-from discreet.ledger import MemoryLedger
 from discreet.mechanisms.additive import Cauchy, Gaussian, LaplaceLogNormal, StudentT
+from discreet.privacy.ledger import MemoryLedger
+from discreet.schema.cells import Cells
 
 SCHEMA = Schema(
     [Numeric("size", -5, 8), Categorical("colour", ["red", "blue", "green"]), Numeric("n", 0, 9)],

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from discreet import Categorical, CentralNB, Numeric, Schema
-from discreet.central import choice
+from discreet.central import selection as choice
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discreet import Categorical, CentralNB, Numeric, Schema, SeededRandom
 from discreet.central.budget import Budget, IntegerNoise, convert_to_rho, split_budget
-from discreet.central.choice import (
+from discreet.central.selection import (
     MIN_SIGNAL_FINE_BINS,
     compute_bin_count,
     compute_inner_edges,
@@ -23,11 +23,11 @@ from discreet.central.choice import (
     sample_exponential_mechanism,
 )
 from discreet.datasets import make_long_tailed
-from discreet.encoding import Cells, compute_near_zero_cuts
 from discreet.errors import PrivacyError
 from discreet.estimation import shrunk_ratios as ratios
-from discreet.losses import convert_rho_to_epsilon
-from discreet.statistics import Table
+from discreet.privacy.rounding import convert_rho_to_epsilon
+from discreet.schema.cells import Cells, compute_near_zero_cuts
+from discreet.statistics.statistics import Table
 from discreet.tables.in_memory import Binner, CountRequest, count_arrays, count_bins
 from discreet.tables.source import InMemorySource
 

@@ -14,7 +14,7 @@ import pytest
 
 from discreet import CentralNB, Numeric, Schema, estimate
 from discreet.central import histogram
-from discreet.statistics import Moments, Statistics
+from discreet.statistics.statistics import Moments, Statistics
 
 METHODS = ["moments", "global", "smooth", "trimmed"]
 EPSILON = 1e4

@@ -14,8 +14,8 @@ from discreet import Categorical, CentralNB, NaiveBayesModel, Numeric, Schema
 from discreet.central import training
 from discreet.cli import main
 from discreet.errors import PrivacyError
-from discreet.ledger import Ledger
 from discreet.mechanisms.additive import AdditiveNoise
+from discreet.privacy.ledger import Ledger
 from discreet.randomness import CryptoRandom
 
 SCHEMA = Schema(

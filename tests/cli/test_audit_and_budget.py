@@ -12,9 +12,9 @@ from click.testing import Result
 
 from discreet import Categorical, Guarantee, NaiveBayesModel, Numeric, Schema
 from discreet.collection.respondent import FolderStore, Respondent
-from discreet.ledger import Ledger
 from discreet.local.plan import Plan, Question
 from discreet.mechanisms.frequency import DE
+from discreet.privacy.ledger import Ledger
 from discreet.survey.questionnaire import Questionnaire
 
 Run = Callable[..., Result]

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from discreet.cli import main
+from discreet.compare.methods import METHODS
 from discreet.datasets import make_mortgage
-from discreet.report.methods import METHODS
 
 
 @pytest.fixture(scope="module")

@@ -390,7 +390,7 @@ def test_a_line_that_is_far_too_long_is_one_rejected_report(
     ok: Run, planned: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = reports_in(ok, 2)
-    monkeypatch.setattr("discreet.collection.texts.MAX_REPORT_CHARACTERS", 1000)
+    monkeypatch.setattr("discreet.collection.text_reports.MAX_REPORT_CHARACTERS", 1000)
     monkeypatch.setattr("discreet.collection.report.MAX_REPORT_CHARACTERS", 1000)
     Path("a.jsonl").write_text(lines[0] + "[" * 5000 + "\n" + lines[1])
     ok("local", "tally", "plan.json", "a.jsonl", "-o", "tally.json")

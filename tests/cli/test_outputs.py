@@ -18,9 +18,9 @@ from discreet import Categorical, Schema
 from discreet.cli import compare, files, main, overwrite
 from discreet.cli.files import NEW_FOLDER, Output
 from discreet.collection import tally as tally_module
-from discreet.collection.files import ReportFile
-from discreet.documents import dump_document
+from discreet.collection.parquet_reports import ReportFile
 from discreet.errors import FormatError
+from discreet.files.documents import dump_document
 from discreet.local import MemoryStore, Respondent, Tally, make_plan
 
 Run = Callable[..., Result]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from discreet import NaiveBayesModel
-from discreet.collection.files import ReportFile
-from discreet.collection.texts import read_text_reports
+from discreet.collection.parquet_reports import ReportFile
+from discreet.collection.text_reports import read_text_reports
 from discreet.survey.questionnaire import Questionnaire
 
 QUESTIONS = ("burnout", "sleep", "medication", "alcohol", "overtime")

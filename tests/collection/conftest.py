@@ -8,7 +8,7 @@ import pytest
 
 from discreet.local.plan import Plan
 from discreet.local.planning import PlanOptions, make_plan
-from discreet.schema import Categorical, Numeric, Schema
+from discreet.schema.schema import Categorical, Numeric, Schema
 
 ORACLES = ("auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr")
 GAUSSIAN: tuple[dict[str, Any], ...] = (

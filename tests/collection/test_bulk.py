@@ -13,21 +13,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.collection import bulk
-from discreet.collection.batches import AnswerBatch
-from discreet.collection.bulk import tally_parquet
-from discreet.collection.files import BATCH_COLUMN, REPORT_COLUMNS, ReportFile, read_reports
+from discreet.collection import parquet_tally as bulk
+from discreet.collection.answer_batches import AnswerBatch
+from discreet.collection.batch_sizes import MAX_BATCHES
+from discreet.collection.parquet_reports import (
+    BATCH_COLUMN,
+    REPORT_COLUMNS,
+    ReportFile,
+    read_reports,
+)
+from discreet.collection.parquet_tally import tally_parquet
 from discreet.collection.report import Report
-from discreet.collection.shuffle_batches import MAX_BATCHES
 from discreet.collection.simulation import iter_simulated_answers
 from discreet.collection.tally import Tally
 from discreet.datasets import make_mortgage
-from discreet.encoding import encode_classes
 from discreet.errors import FormatError, SchemaError
 from discreet.local.plan import Plan
 from discreet.local.planning import PlanOptions, make_plan
 from discreet.randomness import SeededRandom
-from discreet.schema import Schema
+from discreet.schema.cells import encode_classes
+from discreet.schema.schema import Schema
 
 Row = tuple[bytes | None, str | None, int | None, list[int | None] | None]
 

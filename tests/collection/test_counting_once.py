@@ -15,22 +15,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.collection.bulk import tally_parquet
-from discreet.collection.files import ReportFile
+from discreet.collection.parquet_reports import ReportFile
+from discreet.collection.parquet_tally import tally_parquet
 from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.collection.simulation import simulate_tally
 from discreet.collection.tally import ID_SAMPLE_SIZE, Tally, find_answer_faults
-from discreet.collection.texts import SheetCsv, read_text_reports
-from discreet.documents import dump_document
+from discreet.collection.text_reports import SheetCsv, read_text_reports
 from discreet.errors import EstimationError, FormatError
+from discreet.files.documents import dump_document
 from discreet.local import estimate_statistics
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE, HR, OLH, OUE, SHE, SS
 from discreet.mechanisms.mean import HybridMany, LaplaceMean
 from discreet.randomness import SeededRandom
-from discreet.schema import Categorical, Numeric, Schema
+from discreet.schema.schema import Categorical, Numeric, Schema
 from discreet.survey.questionnaire import Group, Questionnaire
 
 SMALL = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
@@ -358,7 +358,7 @@ def test_an_endless_line_is_refused_in_bounded_memory(
     (tmp_path / "q.json").write_text(survey.to_json())
     script = (
         "import resource, sys\n"
-        "from discreet.collection.texts import read_text_reports\n"
+        "from discreet.collection.text_reports import read_text_reports\n"
         "from discreet.survey import Questionnaire\n"
         "survey = Questionnaire.read(sys.argv[1])\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

@@ -57,7 +57,7 @@ def test_a_piece_at_once_is_the_same_as_one_after_the_other() -> None:
 
 def changed(change: Callable[[dict[str, Any]], Any], *, sealed: bool = True) -> str:
     """A report with another content, with the digest of that content."""
-    from discreet.documents import compute_digest, encode_canonical
+    from discreet.files.documents import compute_digest, encode_canonical
 
     body = json.loads(made(1).to_json())
     del body["digest"]

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.documents import compute_digest, encode_canonical
 from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.files.documents import compute_digest, encode_canonical
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE
 from discreet.mechanisms.mean import Duchi, DuchiMany, HybridMany, LaplaceMean, PiecewiseMany
 from discreet.randomness import SeededRandom
-from discreet.schema import Categorical, Schema
+from discreet.schema.schema import Categorical, Schema
 
 Edit = Callable[[dict[str, Any]], None]
 

@@ -26,7 +26,7 @@ from discreet.local.planning import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE, HR, OUE, SS, SUE, THE, FrequencyOracle
 from discreet.mechanisms.mean import DuchiMany, HybridMany, OneBit
 from discreet.randomness import Random
-from discreet.schema import Categorical, Numeric, Schema
+from discreet.schema.schema import Categorical, Numeric, Schema
 
 Record = Mapping[str, Any]
 Device = Callable[[Plan, Record, Random], str]

@@ -18,7 +18,7 @@ from discreet.collection.store import StoredReport
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan
 from discreet.local.planning import PlanOptions, make_plan
-from discreet.schema import Schema
+from discreet.schema.schema import Schema
 
 DEVICE = """
 import json, os, signal, sys, time
@@ -309,7 +309,7 @@ def test_a_report_holds_nothing_else(any_plan: Plan, record: Any) -> None:
     ],
 )
 def test_a_report_is_strict(change: dict[str, Any]) -> None:
-    from discreet.documents import dump_document
+    from discreet.files.documents import dump_document
 
     body: dict[str, Any] = {
         "collection": "sha256:0",

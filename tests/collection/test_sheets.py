@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Categorical, EstimationError, FormatError, Schema, SchemaError
-from discreet.collection.bulk import tally_parquet
-from discreet.collection.files import ReportFile
+from discreet.collection.parquet_reports import ReportFile
+from discreet.collection.parquet_tally import tally_parquet
 from discreet.collection.report import Report
 from discreet.collection.respondent import FolderStore, MemoryStore, Respondent
 from discreet.collection.store import StoredReport
@@ -229,7 +229,7 @@ def test_tampered_tallies_are_refused(survey, sheets):
     text = Tally.from_reports(survey, sheets).to_json()
     with pytest.raises(FormatError, match="changed or damaged"):
         Tally.from_json(text.replace('"repeated": 0', '"repeated": 9'))
-    from discreet.documents import dump_document
+    from discreet.files.documents import dump_document
 
     def written(**fields):
         body = json.loads(text)

@@ -6,13 +6,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import Categorical, FormatError, PrivacyError, Schema
-from discreet.collection.bulk import tally_parquet
-from discreet.collection.files import ReportFile
+from discreet.collection.batch_sizes import MAX_BATCHES, BatchSizes
+from discreet.collection.parquet_reports import ReportFile
+from discreet.collection.parquet_tally import tally_parquet
 from discreet.collection.report import Report
 from discreet.collection.shuffle import shuffle_reports
-from discreet.collection.shuffle_batches import MAX_BATCHES, BatchSizes
 from discreet.collection.shuffle_memory import ShuffleMemory
-from discreet.documents import dump_document
+from discreet.files.documents import dump_document
 from discreet.local import (
     MemoryStore,
     PlanOptions,
@@ -21,8 +21,8 @@ from discreet.local import (
     estimate_statistics,
     make_plan,
 )
+from discreet.privacy.shuffling import Shuffle
 from discreet.randomness import as_random
-from discreet.shuffling import Shuffle
 from discreet.survey import Group, Questionnaire
 from discreet.survey.inversion import estimate_statistics as statistics_of_sheets
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.collection.tally import Tally
-from discreet.documents import dump_document
 from discreet.errors import EstimationError, FormatError
+from discreet.files.documents import dump_document
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE, SHE
-from discreet.schema import Categorical, Schema
+from discreet.schema.schema import Categorical, Schema
 
 SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
 

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.collection import bulk
-from discreet.collection.bulk import tally_parquet
-from discreet.collection.files import ReportFile
+from discreet.collection import parquet_tally as bulk
+from discreet.collection.parquet_reports import ReportFile
+from discreet.collection.parquet_tally import tally_parquet
 from discreet.collection.simulation import iter_simulated_answers
 from discreet.datasets import make_mortgage
-from discreet.encoding import encode_classes
 from discreet.local.plan import Plan
 from discreet.local.planning import PlanOptions, make_plan
 from discreet.randomness import SeededRandom
+from discreet.schema.cells import encode_classes
 
 pytestmark = pytest.mark.slow
 

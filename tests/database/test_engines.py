@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import DiscreetError, SchemaError
-from discreet.schema import Categorical, Numeric, Schema, format_value
-from discreet.statistics import Statistics
+from discreet.schema.schema import Categorical, Numeric, Schema, format_value
+from discreet.statistics.statistics import Statistics
 from discreet.tables import CountRequest, columns, count
 from discreet.tables.engines import find_java_home, open_table
 from discreet.tables.inference import infer_schema

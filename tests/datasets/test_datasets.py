@@ -23,7 +23,7 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 from discreet import datasets
 from discreet.errors import FormatError, PrivacyWarning, SchemaError
-from discreet.schema import Categorical, Schema
+from discreet.schema.schema import Categorical, Schema
 
 TABLES = Path(os.environ.get("DISCREET_DATA", "no such folder"))
 

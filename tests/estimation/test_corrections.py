@@ -7,7 +7,7 @@ import pytest
 
 from discreet.errors import EstimationError
 from discreet.estimation.corrections import MAX_STEP, compute_posterior_step
-from discreet.scoring import Correction
+from discreet.statistics.scoring import Correction
 
 EVEN = np.array([0.5, 0.5])
 
@@ -90,8 +90,8 @@ def test_a_correction_that_does_not_fit_is_refused(change, message):
     from dataclasses import replace
 
     from discreet import Numeric, Schema, Statistics
-    from discreet.encoding import Cells
-    from discreet.statistics import Table
+    from discreet.schema.cells import Cells
+    from discreet.statistics.statistics import Table
 
     schema = Schema([Numeric("age", 0, 10, optional=False)], "sick", ["no", "yes"])
     tables = {"age": Table(Cells.from_schema(schema, "age", 2), np.ones((2, 2)))}

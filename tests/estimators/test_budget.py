@@ -47,7 +47,6 @@ from discreet import (
     Schema,
     SchemaError,
     SurveyNB,
-    encoding,
 )
 from discreet.estimators import private
 from discreet.estimators.fit_history import (
@@ -58,8 +57,9 @@ from discreet.estimators.fit_history import (
     isolated_fit_history,
 )
 from discreet.estimators.private import FitAccounting
-from discreet.ledger import Ledger, MemoryLedger
-from discreet.privacy import Account
+from discreet.privacy.guarantee import Account
+from discreet.privacy.ledger import Ledger, MemoryLedger
+from discreet.schema import cells as encoding
 
 SCHEMA = Schema([Numeric("size", 0, 9), Categorical("flag", [0, 1])], "class", ["no", "yes"])
 PRIVATE = [CentralNB, LocalNB, SurveyNB, FederatedNB]
@@ -434,7 +434,7 @@ def test_tables_that_are_not_in_memory_are_paid_for_and_recognised(tmp_path):
 
 def test_a_memory_ledger_ends_with_its_process():
     program = (
-        "import pickle, sys; from discreet.ledger import MemoryLedger;"
+        "import pickle, sys; from discreet.privacy.ledger import MemoryLedger;"
         "sys.stdout.buffer.write(pickle.dumps(MemoryLedger(1.0)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
@@ -451,7 +451,7 @@ def test_a_memory_ledger_ends_with_its_process():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_the_end_of_a_forked_process_takes_no_account_with_it():
     program = (
-        "import os; from discreet.ledger import MemoryLedger; ledger = MemoryLedger(1.0)\n"
+        "import os; from discreet.privacy.ledger import MemoryLedger; ledger = MemoryLedger(1.0)\n"
         "if os.fork() == 0: raise SystemExit\n"
         "os.wait(); print(ledger)"
     )

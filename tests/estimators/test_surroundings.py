@@ -36,7 +36,7 @@ from discreet import (
     PrivacyWarning,
     Schema,
 )
-from discreet.ledger import MemoryLedger
+from discreet.privacy.ledger import MemoryLedger
 
 RNG = np.random.default_rng(3)
 Y = np.arange(200) % 2

@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 
 from discreet import Categorical, Guarantee, Numeric, Schema
-from discreet import ledger as ledger_module
 from discreet.collection.report import Report
 from discreet.collection.respondent import FolderStore, Respondent
 from discreet.errors import DiscreetError, FormatError, PrivacyError
-from discreet.ledger import Ledger
 from discreet.local.planning import make_plan
+from discreet.privacy import ledger as ledger_module
+from discreet.privacy.ledger import Ledger
 
 SCHEMA = Schema(
     [Numeric("a", 0, 1), Categorical("b", ["x", "y"], optional=False)], "c", ["no", "yes"]
@@ -241,7 +241,7 @@ main(["train", "people.csv", "--schema", "s.json", "--epsilon", "1", "--budget-f
 
 LATE = """
 import atexit
-from discreet.ledger import Ledger
+from discreet.privacy.ledger import Ledger
 real = Ledger.charge
 def charge(self, *given, **how):
     atexit.register(real, self, *given, **how)

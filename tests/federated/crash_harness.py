@@ -33,7 +33,7 @@ FORK.set_forkserver_preload(
         *("discreet.federated.service.provider", "discreet.federated.service.receiver"),
         *("discreet.federated.service.server", "discreet.federated.crypto.paillier"),
         *("discreet.federated.vertical.with_masks", "discreet.federated.vertical.with_paillier"),
-        *("discreet.estimation", "discreet.model", "discreet.tables", "discreet.ledger"),
+        *("discreet.estimation", "discreet.model", "discreet.tables", "discreet.privacy.ledger"),
     ]
 )
 

@@ -72,9 +72,9 @@ def act(words, folder, log, fatal, largest):
     sys.stdout, sys.stderr = open(1, "w"), open(2, "w")  # noqa: SIM115
     from discreet.cli import main
     from discreet.cli.federated import collect, parties
-    from discreet.federated.service import connection
-    from discreet.federated.service import folder as folders
-    from discreet.ledger import Ledger
+    from discreet.federated.service import collector_client as connection
+    from discreet.federated.service import state_folder as folders
+    from discreet.privacy.ledger import Ledger
 
     connection.MAX_SILENCE_SECONDS = 3.0
     threading.Thread(target=leaves, args=(collect,), daemon=True).start()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 SILENCE = 0.02
 PATIENCE = 20.0
-BEFORE = ("cli/federated/__init__.py", "cli/federated/telling.py")
+BEFORE = ("cli/federated/__init__.py", "cli/federated/progress.py")
 """What starts the telling, and what tells."""
 
 
@@ -52,8 +52,8 @@ def act(words, folder, log, fatal="", largest=0):
     os.dup2(said, 2)
     sys.stdout, sys.stderr = open(1, "w"), open(2, "w")  # noqa: SIM115
     from discreet.cli import main
-    from discreet.cli.federated import telling
-    from discreet.federated.service import connection
+    from discreet.cli.federated import progress as telling
+    from discreet.federated.service import collector_client as connection
 
     connection.MAX_SILENCE_SECONDS = 10.0
     telling.SILENCE_SECONDS = telling.MAX_SILENCE_SECONDS = SILENCE
@@ -67,7 +67,7 @@ def act(words, folder, log, fatal="", largest=0):
 
 def deaf(*arguments):
     """The same with a program that says only what it has to say, as it did before."""
-    from discreet.cli.federated import telling
+    from discreet.cli.federated import progress as telling
 
     telling.ProgressReporter.tick = lambda self: None
     global PATIENCE

@@ -33,11 +33,11 @@ from discreet.cli.federated.processes import find_free_port
 from discreet.errors import SchemaError
 from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.alignment import Owner
-from discreet.federated.alignment.program import run_owner
-from discreet.federated.alignment.service import AlignmentSession
+from discreet.federated.alignment.collector_session import AlignmentSession
+from discreet.federated.alignment.owner_program import run_owner
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import CollectorClient
+from discreet.federated.service.collector_client import CollectorClient
 from discreet.federated.service.provider import load_aligned_columns
 
 NAMES = OWNERS[:3]

@@ -16,8 +16,8 @@ from test_collector import Served, certificate, frame, soon, unsigned
 
 from discreet.federated.messages import CHUNK_BYTES, RAW_MEDIA_TYPE
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service import connection as connections
-from discreet.federated.service.connection import NullListener, RoundClient
+from discreet.federated.service import collector_client as connections
+from discreet.federated.service.collector_client import NullListener, RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.server import RoundSession
 

@@ -19,12 +19,12 @@ from test_collector import Served, frame, soon, unsigned
 from discreet import Categorical, Schema
 from discreet.cli import main
 from discreet.errors import FormatError, SchemaError
+from discreet.federated.agreement.description import describe_agreement as words_of
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.agreement.words import describe_agreement as words_of
 from discreet.federated.counters import make_feature_requests
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import RoundClient
+from discreet.federated.service.collector_client import RoundClient
 from discreet.federated.service.provider import ProviderInput, run_label_provider, run_provider
 from discreet.federated.service.receiver import run_receiver
 from discreet.federated.service.server import RoundSession

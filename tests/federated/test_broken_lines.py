@@ -29,12 +29,12 @@ from discreet.errors import FormatError
 from discreet.federated import horizontal
 from discreet.federated.agreement import signed
 from discreet.federated.messages import MESSAGE_HEADER, SIGNATURE_HEADER, Message, encode_request
-from discreet.federated.service import connection as connections
-from discreet.federated.service.connection import NullListener, RoundClient
+from discreet.federated.service import collector_client as connections
+from discreet.federated.service.collector_client import NullListener, RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.receiver import run_receiver
 from discreet.federated.service.server import RoundSession
-from discreet.serving import create_trusting_context, make_tls_options
+from discreet.hosting.serving import create_trusting_context, make_tls_options
 
 OWN = PARTIES["hospital-a"]
 

@@ -20,10 +20,10 @@ from discreet.cli.federated.files import make_ledger_charge
 from discreet.federated import horizontal
 from discreet.federated.agreement import signed
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import RoundClient
+from discreet.federated.service.collector_client import RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.server import RoundSession
-from discreet.ledger import Ledger
+from discreet.privacy.ledger import Ledger
 
 HOUR = 3600
 

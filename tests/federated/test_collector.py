@@ -44,8 +44,7 @@ from discreet.federated.agreement.signed import compute_seconds_left
 from discreet.federated.messages import MESSAGE_HEADER, Message
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import RoundClient, SignedRequests
-from discreet.federated.service.folder import StateFolder
+from discreet.federated.service.collector_client import RoundClient, SignedRequests
 from discreet.federated.service.provider import (
     ProviderInput,
     load_aligned_columns,
@@ -54,8 +53,9 @@ from discreet.federated.service.provider import (
 )
 from discreet.federated.service.receiver import run_receiver
 from discreet.federated.service.server import RoundSession, create_application
-from discreet.ledger import Ledger
-from discreet.serving import RequestLimits, make_timed_protocol
+from discreet.federated.service.state_folder import StateFolder
+from discreet.hosting.serving import RequestLimits, make_timed_protocol
+from discreet.privacy.ledger import Ledger
 
 
 def unsigned(manifest):

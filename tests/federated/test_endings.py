@@ -19,14 +19,14 @@ from test_processes import discreet
 from discreet.errors import FormatError
 from discreet.federated import horizontal
 from discreet.federated.agreement import signed
-from discreet.federated.alignment.program import run_owner
-from discreet.federated.alignment.service import AlignmentSession
+from discreet.federated.alignment.collector_session import AlignmentSession
+from discreet.federated.alignment.owner_program import run_owner
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service import connection as connections
-from discreet.federated.service.connection import CollectorClient, NullListener, RoundClient
-from discreet.federated.service.folder import StateFolder
+from discreet.federated.service import collector_client as connections
+from discreet.federated.service.collector_client import CollectorClient, NullListener, RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.receiver import run_receiver
+from discreet.federated.service.state_folder import StateFolder
 
 NOWHERE = "http://127.0.0.1:9"
 

@@ -20,7 +20,6 @@ from ring_helpers import invitation
 from round_fixtures import PARTIES, SCHEMA, agreed, cards, table, vector_of, vertical_manifest
 
 from discreet.cli import main
-from discreet.documents import dump_document
 from discreet.errors import FormatError, PrivacyError
 from discreet.federated import vertical
 from discreet.federated.agreement import identity
@@ -31,6 +30,7 @@ from discreet.federated.crypto import key_proof, paillier
 from discreet.federated.crypto.key_proof import derive_challenges, prove_modulus, verify_modulus
 from discreet.federated.crypto.packing import SLOT_BITS
 from discreet.federated.crypto.paillier import PrivateKey, PublicKey, generate_key
+from discreet.files.documents import dump_document
 
 PARTY = b"labels and its key"
 ROWS = 20

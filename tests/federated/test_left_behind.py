@@ -28,13 +28,12 @@ from round_fixtures import NAMES, PARTIES, horizontal_manifest, table, vertical_
 from test_collector import Served, frame, receiver_in, run_all, soon, unsigned
 
 from discreet.errors import FormatError
-from discreet.federated.alignment.program import run_owner
-from discreet.federated.alignment.service import AlignmentSession
+from discreet.federated.alignment.collector_session import AlignmentSession
+from discreet.federated.alignment.owner_program import run_owner
 from discreet.federated.crypto.sealing import unseal_bytes
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service import connection as connections
-from discreet.federated.service.connection import CollectorClient, RoundClient
-from discreet.federated.service.folder import StateFolder
+from discreet.federated.service import collector_client as connections
+from discreet.federated.service.collector_client import CollectorClient, RoundClient
 from discreet.federated.service.provider import (
     ProviderInput,
     _compute_column_digest,
@@ -44,6 +43,7 @@ from discreet.federated.service.provider import (
     run_provider,
 )
 from discreet.federated.service.server import RoundSession
+from discreet.federated.service.state_folder import StateFolder
 
 DIGESTS = ("sha256", "sha1", "md5", "sha512", "blake2b", "sha3_256")
 

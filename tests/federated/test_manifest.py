@@ -21,12 +21,12 @@ from round_fixtures import (
 )
 
 from discreet import Categorical, Numeric, Schema
-from discreet.documents import dump_document
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import FeatureRequest, Layout, make_feature_requests
 from discreet.federated.refusals import ProtocolError
+from discreet.files.documents import dump_document
 
 
 def test_a_manifest_travels_and_keeps_its_hash(small_key):

@@ -20,7 +20,6 @@ from round_fixtures import (
     vertical_round,
 )
 
-from discreet.encoding import Grid
 from discreet.errors import PrivacyError, SchemaError
 from discreet.federated import horizontal, vertical
 from discreet.federated.counters import Layout
@@ -28,6 +27,7 @@ from discreet.federated.horizontal.arithmetic import make_slots
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.vertical import with_masks as vertical_masks
 from discreet.federated.vertical.party import VerticalParty
+from discreet.schema.cells import Grid
 
 KEYS = pytest.mark.parametrize("aggregation", ["masks", "paillier"])
 MODES = pytest.mark.parametrize("mode", ["counts", "probabilities"])

@@ -24,11 +24,11 @@ from discreet.federated import horizontal, vertical
 from discreet.federated.agreement import signed
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import RoundClient
-from discreet.federated.service.folder import StateFolder
+from discreet.federated.service.collector_client import RoundClient
 from discreet.federated.service.provider import ProviderInput, run_label_provider, run_provider
 from discreet.federated.service.receiver import run_receiver
 from discreet.federated.service.server import RoundSession
+from discreet.federated.service.state_folder import StateFolder
 
 
 class KilledError(Exception):

@@ -16,9 +16,9 @@ import log_assertions
 from crash_harness import FORK, PATIENCE, run_round
 from round_fixtures import SCHEMA
 
-from discreet.cli.federated import telling
+from discreet.cli.federated import progress as telling
 from discreet.cli.federated.processes import find_free_port
-from discreet.cli.federated.telling import MAX_SILENCE_SECONDS, SILENCE_SECONDS, ProgressReporter
+from discreet.cli.federated.progress import MAX_SILENCE_SECONDS, SILENCE_SECONDS, ProgressReporter
 
 
 class Clock:

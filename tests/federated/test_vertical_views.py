@@ -19,7 +19,8 @@ from discreet.federated.crypto.masks import expand_words
 from discreet.federated.crypto.sealing import compute_sealed_length, unseal_bytes
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.vertical import collector, label, receiver
+from discreet.federated.vertical import collector, receiver
+from discreet.federated.vertical import label_provider as label
 from discreet.federated.vertical import with_masks as vertical_masks
 
 ROWS = 20

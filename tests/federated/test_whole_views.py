@@ -30,7 +30,7 @@ from discreet.federated.crypto.paillier import generate_key
 from discreet.federated.crypto.sealing import compute_sealed_length, unseal_bytes
 from discreet.federated.horizontal.arithmetic import make_slots
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.vertical.arithmetic import ORDER_TAG_BYTES
+from discreet.federated.vertical.protocol import ORDER_TAG_BYTES
 from discreet.randomness import SeededRandom
 
 ROWS = 30

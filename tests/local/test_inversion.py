@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import chi2, norm
 
 from discreet import Categorical, EstimationError, Guarantee, Numeric, Schema, SeededRandom
+from discreet.collection.sample_size import compute_required_respondents
 from discreet.collection.simulation import simulate_tally
-from discreet.collection.size import compute_required_respondents
 from discreet.collection.tally import Tally
 from discreet.local.inversion import compute_precision, estimate_statistics
 from discreet.local.planning import PlanOptions, compute_question_cost, make_plan

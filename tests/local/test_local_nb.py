@@ -18,9 +18,9 @@ from discreet import (
     estimate,
 )
 from discreet.datasets import make_mortgage
-from discreet.encoding import encode_classes
 from discreet.local.planning import PlanOptions, make_plan
-from discreet.projection import DCA, PCA
+from discreet.schema.cells import encode_classes
+from discreet.schema.projection import DCA, PCA
 from discreet.tables.in_memory import CountRequest, count_arrays
 
 PEOPLE = make_mortgage(6000, seed=3)

@@ -15,8 +15,8 @@ from discreet.local.inversion import estimate_statistics
 from discreet.local.plan import Plan
 from discreet.local.planning import PlanOptions, make_plan
 from discreet.model import NaiveBayesModel
-from discreet.projection import DCA, PCA, fit_projection
 from discreet.randomness import SeededRandom
+from discreet.schema.projection import DCA, PCA, fit_projection
 
 SCHEMA = Schema(
     [Numeric("a", 0, 100), Categorical("k", ["x", "y"]), Numeric("b", 0, 50), Numeric("c", -5, 5)],

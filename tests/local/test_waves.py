@@ -9,11 +9,11 @@ import pytest
 from discreet import Categorical, EstimationError, FormatError, LocalNB, Schema
 from discreet.cli import main
 from discreet.collection.simulation import simulate_tally
-from discreet.documents import dump_document
+from discreet.files.documents import dump_document
 from discreet.local import Plan, PlanOptions, Question, estimate_statistics, make_plan
 from discreet.local.waves import check_shares, combine_waves, next_plan
+from discreet.privacy.shuffling import Shuffle
 from discreet.randomness import as_random
-from discreet.shuffling import Shuffle
 
 SCHEMA = Schema(
     [Categorical(name, ["n", "y"], optional=False) for name in "abcdef"], "k", ["no", "yes"]

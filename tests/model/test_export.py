@@ -18,11 +18,11 @@ from discreet import (
     estimate,
 )
 from discreet.datasets import make_balance_scale
-from discreet.encoding import Cells
 from discreet.errors import EstimationError
 from discreet.model import CellFactor, GaussianFactor
 from discreet.model.export import ModelClassifier, to_onnx, to_skops
-from discreet.schema import format_value
+from discreet.schema.cells import Cells
+from discreet.schema.schema import format_value
 from discreet.tables.in_memory import CountRequest, count_arrays
 
 FEATURES = [

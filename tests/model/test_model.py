@@ -15,8 +15,8 @@ from discreet import (
     SchemaError,
     estimate,
 )
-from discreet.encoding import Cells
 from discreet.model import CellFactor, GaussianFactor, compute_log_posterior
+from discreet.schema.cells import Cells
 from discreet.tables.in_memory import count_arrays
 
 
@@ -226,7 +226,7 @@ def test_every_truncation_is_refused():
 
 def sealed(edit):
     """A file whose seal is right but whose content is not: it must still be refused."""
-    from discreet.documents import compute_digest, encode_canonical
+    from discreet.files.documents import compute_digest, encode_canonical
 
     body = json.loads(model().to_json())
     edit(body)

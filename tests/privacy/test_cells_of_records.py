@@ -32,11 +32,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from discreet import Categorical, CentralNB, Numeric, Schema, SchemaError, encoding
-from discreet.encoding import Cells, build_cells
+from discreet import Categorical, CentralNB, Numeric, Schema, SchemaError
 from discreet.estimators import base
-from discreet.ledger import Ledger
+from discreet.privacy.ledger import Ledger
 from discreet.randomness import SeededRandom
+from discreet.schema import cells as encoding
+from discreet.schema.cells import Cells, build_cells
 from discreet.tables import columns, counting, engines, frames, source
 from discreet.tables.in_memory import CountRequest
 from discreet.tables.queries import Queries

@@ -27,21 +27,21 @@ from scipy.special import log_softmax, logsumexp
 
 from discreet import Categorical, CentralNB, CryptoRandom, Numeric, PrivacyWarning, Schema
 from discreet.central import budget as budget_module
-from discreet.central import choice as choice_module
 from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
+from discreet.central import selection as choice_module
 from discreet.central import smooth_sensitivity as sensitivity_module
 from discreet.central import training as training_module
 from discreet.central.budget import Budget, CentralSettings
 from discreet.central.smooth import compute_trim
-from discreet.encoding import encode_classes
 from discreet.estimation import estimate
-from discreet.losses import convert_rho_to_epsilon
 from discreet.mechanisms import additive_noise
 from discreet.mechanisms.additive import Cauchy, Gaussian, Laplace, LaplaceLogNormal
 from discreet.model import NaiveBayesModel
-from discreet.statistics import Statistics
+from discreet.privacy.rounding import convert_rho_to_epsilon
+from discreet.schema.cells import encode_classes
+from discreet.statistics.statistics import Statistics
 from discreet.tables.source import InMemorySource
 
 SCHEMA = Schema(

@@ -22,15 +22,15 @@ from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
 from discreet.central import training as training_module
 from discreet.central.budget import CentralSettings
-from discreet.central.choice import RowSample
 from discreet.central.corrections import (
     RESIDUAL_STEPS,
     CorrectionBudget,
     compute_residuals,
     compute_truncated_log_likelihood,
 )
-from discreet.encoding import Cells
+from discreet.central.selection import RowSample
 from discreet.estimation import estimate
+from discreet.schema.cells import Cells
 from discreet.tables.source import InMemorySource
 
 MANY = {"first": (40_000, 40_000)}

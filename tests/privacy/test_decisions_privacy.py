@@ -18,18 +18,18 @@ import test_central_privacy as central
 from test_central_privacy import EPSILON, RECORDS, SCHEMA, cost, transcript_of
 
 from discreet import Categorical, CryptoRandom, Numeric
-from discreet.central import choice as choice_module
 from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
+from discreet.central import selection as choice_module
 from discreet.central import smooth as smooth_module
 from discreet.central import smooth_sensitivity as sensitivity_module
 from discreet.central import training as training_module
 from discreet.central.budget import Budget, CentralSettings
-from discreet.central.choice import CELL_PENALTY, FeatureSelection, RowSample, compute_bin_count
 from discreet.central.corrections import RESIDUAL_STEPS, CorrectionBudget
+from discreet.central.selection import CELL_PENALTY, FeatureSelection, RowSample, compute_bin_count
 from discreet.central.smooth import SmoothNoiseBudget, compute_trim
-from discreet.encoding import Cells, encode_classes
 from discreet.estimation import estimate
+from discreet.schema.cells import Cells, encode_classes
 from discreet.tables import source as source_module
 from discreet.tables.source import InMemorySource, Sampling
 

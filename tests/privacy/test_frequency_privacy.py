@@ -26,7 +26,6 @@ from discreet.audit.enumeration import (
     iter_paths,
 )
 from discreet.errors import PrivacyError
-from discreet.losses import compute_channel_epsilon
 from discreet.mechanisms.frequency import (
     DE,
     HR,
@@ -39,6 +38,7 @@ from discreet.mechanisms.frequency import (
     THE,
     FrequencyOracle,
 )
+from discreet.privacy.rounding import compute_channel_epsilon
 from discreet.randomness import Random, SeededRandom
 from twins import TruthFirst
 

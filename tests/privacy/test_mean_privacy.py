@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from discreet.audit import enumeration
 from discreet.audit.enumeration import EnumeratedRandom, find_worst_ratio, is_within_epsilon
 from discreet.errors import SchemaError
-from discreet.losses import compute_channel_epsilon
 from discreet.mechanisms.mean import (
     Duchi,
     DuchiMany,
@@ -34,6 +33,7 @@ from discreet.mechanisms.mean import (
     Piecewise,
     PiecewiseMany,
 )
+from discreet.privacy.rounding import compute_channel_epsilon
 from discreet.randomness import SeededRandom
 
 ONE = 1 << 64

@@ -22,15 +22,15 @@ from discreet.audit import enumeration
 from discreet.audit.enumeration import EnumeratedRandom, find_worst_ratio
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.errors import EstimationError
-from discreet.losses import (
+from discreet.mechanisms.laws import AnswerLaw
+from discreet.mechanisms.response import RESPONSE_MODELS, Related, Response, Unrelated
+from discreet.privacy.rounding import (
     compute_channel_epsilon,
     exp_rounded_down,
     exp_rounded_up,
     log_to_nearest,
     sum_rounded_up,
 )
-from discreet.mechanisms.laws import AnswerLaw
-from discreet.mechanisms.response import RESPONSE_MODELS, Related, Response, Unrelated
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
 Output = tuple[Any, ...]

@@ -15,18 +15,18 @@ import pytest
 from discreet import Categorical, Schema
 from discreet.central import corrections as corrections_module
 from discreet.central.budget import IntegerNoise
-from discreet.central.choice import RowSample, count_correct
 from discreet.central.corrections import (
     CorrectionState,
     compute_residuals,
     compute_truncated_log_likelihood,
 )
-from discreet.encoding import Cells
+from discreet.central.selection import RowSample, count_correct
 from discreet.estimation.corrections import AdditiveModel
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import SeededRandom
-from discreet.scoring import Scoring
-from discreet.statistics import Statistics, Table
+from discreet.schema.cells import Cells
+from discreet.statistics.scoring import Scoring
+from discreet.statistics.statistics import Statistics, Table
 
 ROWS = 67
 CLASSES = [2, 3, 5, 8, 9, 17, 40]

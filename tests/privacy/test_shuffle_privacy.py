@@ -17,8 +17,8 @@ import pytest
 from discreet import Categorical, LocalNB, PrivacyError, Schema, SurveyNB
 from discreet.local import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE, HR, OLH, OUE, SHE, SS, SUE, THE
-from discreet.shuffled_sheets import SheetBlanket
-from discreet.shuffling import (
+from discreet.privacy.shuffled_sheets import SheetBlanket
+from discreet.privacy.shuffling import (
     Blanket,
     Shuffle,
     compute_amplified_epsilon,
@@ -268,7 +268,7 @@ def test_fewer_people_and_larger_epsilons_gain_less():
 @pytest.mark.parametrize("epsilon", [0.1, 0.4])
 def test_the_mean_positive_part_is_bounded_closely(blanket, epsilon, monkeypatch):
     """Against the multinomial sum, term by term; cut finely, the bound is near to it."""
-    from discreet import shuffling
+    from discreet.privacy import shuffling
 
     n, e, r = 14, math.exp(epsilon), blanket.ratio
     terms = (r - e, 1 - e * r, 1 - e, r * (1 - e))
@@ -291,7 +291,7 @@ def test_the_mean_positive_part_is_bounded_closely(blanket, epsilon, monkeypatch
 
 def test_sums_over_stretches_stay_above_those_one_by_one(monkeypatch):
     """Where too many terms are added up, they are joined: never to less."""
-    from discreet import shuffling
+    from discreet.privacy import shuffling
 
     blanket = Blanket(math.e, 0.1, 0.05, 0.5)
     fine = compute_shuffled_delta(blanket, 5000, 0.1)

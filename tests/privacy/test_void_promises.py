@@ -17,19 +17,19 @@ import pytest
 from discreet import CentralNB, FederatedNB, LocalNB, SurveyNB
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.collection.tally import Tally
-from discreet.documents import compute_digest, encode_canonical, parse_document
 from discreet.estimation import estimate
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import make_feature_requests
 from discreet.federated.simulation import RoundTerms, simulate_horizontal, simulate_vertical
+from discreet.files.documents import compute_digest, encode_canonical, parse_document
 from discreet.local import inversion as local_inversion
 from discreet.local.planning import make_plan
 from discreet.model import NaiveBayesModel
-from discreet.privacy import INFERRED_REASON, Guarantee
+from discreet.privacy.guarantee import INFERRED_REASON, Guarantee
 from discreet.randomness import as_random
-from discreet.schema import Categorical, Schema
-from discreet.statistics import Statistics
+from discreet.schema.schema import Categorical, Schema
+from discreet.statistics.statistics import Statistics
 from discreet.survey import inversion as survey_inversion
 from discreet.survey.questionnaire import Questionnaire
 
@@ -205,8 +205,8 @@ def test_a_report_says_that_it_is_simulated_and_real_ones_are_as_short_as_before
 
 
 def test_the_mark_survives_being_written_to_parquet(tmp_path: Path) -> None:
-    from discreet.collection.bulk import tally_parquet
-    from discreet.collection.files import ReportFile
+    from discreet.collection.parquet_reports import ReportFile
+    from discreet.collection.parquet_tally import tally_parquet
 
     plan = make_plan(schema(False), 1.0, 9)
     for seed in (None, 1):

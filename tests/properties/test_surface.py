@@ -24,11 +24,11 @@ from discreet.audit.neighbours import iter_records
 from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.collection.tally import Tally
-from discreet.documents import compute_digest, encode_canonical_document
 from discreet.errors import DiscreetError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import make_feature_requests
+from discreet.files.documents import compute_digest, encode_canonical_document
 from discreet.local.plan import Plan
 from discreet.local.planning import make_plan
 from discreet.survey.questionnaire import Questionnaire

@@ -6,14 +6,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from discreet.report.charts import (
+from discreet.display.chart_parts import Axis, compute_ticks, read_stylesheet
+from discreet.display.charts import (
     ChartSeries,
     EstimateRow,
     render_estimates,
     render_hundred,
     render_series,
 )
-from discreet.report.drawing import Axis, compute_ticks, read_stylesheet
 
 NASTY = '<b onload="x">&amp;</b> "quoted" \' and ' + "long" * 60
 

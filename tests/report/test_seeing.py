@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from discreet import CentralNB, EstimationError, LocalNB
+from discreet.compare.comparison import ComparisonSettings, compare_methods
 from discreet.datasets import make_mortgage
+from discreet.display import plots
 from discreet.errors import MissingDependencyError
 from discreet.model.evaluation import score_model
-from discreet.report import plots
-from discreet.report.comparison import ComparisonSettings, compare_methods
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.ipynb"))
 

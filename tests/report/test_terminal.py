@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from discreet import Guarantee
-from discreet.report.terminal import HangingText, make_table
+from discreet.display.terminal import HangingText, make_table
 
 
 def printed(what, width):

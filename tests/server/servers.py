@@ -17,8 +17,9 @@ from typing import Any
 import httpx
 
 from discreet import Categorical, Numeric, Schema
-from discreet.announcement import Announcement
+from discreet.collection.announcement import Announcement
 from discreet.collection.report import Report, derive_report_id
+from discreet.hosting.serving import RequestLimits, make_web_server
 from discreet.local import PlanOptions, make_plan
 from discreet.randomness import CryptoRandom
 from discreet.server import database as db
@@ -29,7 +30,6 @@ from discreet.server.running import Server
 from discreet.server.sealed_arrivals import WaitingArrival, load_live_keys, open_arrivals
 from discreet.server.settings import ServerSettings
 from discreet.server.tallies import has_same_counts, load_tally, recount_reports
-from discreet.serving import RequestLimits, make_web_server
 from discreet.survey import Group, Questionnaire
 
 NUMBERS = itertools.count()

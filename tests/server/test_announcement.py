@@ -12,15 +12,15 @@ import pytest
 from servers import plan, questionnaire, schema
 
 from discreet import Categorical, Schema
-from discreet.announcement import (
+from discreet.collection.announcement import (
     OPEN_WITHDRAWAL_ASSUMPTION,
     Announcement,
     AnnouncementTexts,
     QuestionTexts,
     make_example_yaml,
 )
-from discreet.documents import convert_yaml_to_json
 from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.files.documents import convert_yaml_to_json
 from discreet.local import PlanOptions, make_plan
 from discreet.survey import Group, Questionnaire
 

@@ -19,9 +19,9 @@ from servers import Live, added, plan, questionnaire, report, serving
 from servers import client as new_client
 
 from discreet import Categorical, Numeric, Schema
-from discreet.announcement import Announcement
 from discreet.cli import main
-from discreet.collection.files import _is_simulated
+from discreet.collection.announcement import Announcement
+from discreet.collection.parquet_reports import _is_simulated
 from discreet.collection.report import Report
 from discreet.collection.simulation import iter_simulated_answers
 from discreet.collection.tally import Tally

@@ -32,7 +32,7 @@ from discreet.server.access import Access
 from discreet.server.arrivals import Arrival, store_arrivals
 from discreet.server.database import Database
 from discreet.server.intake import ReportRow, pack_integers
-from discreet.server.settle import settle_arrivals
+from discreet.server.settling import settle_arrivals
 from discreet.server.surveys import SurveyStore
 from discreet.server.tallies import has_same_counts, load_tally, recount_reports
 

@@ -26,7 +26,7 @@ from discreet.server.access import Access
 from discreet.server.database import Database
 from discreet.server.running import Server
 from discreet.server.settings import ServerSettings
-from discreet.server.settle import settle_arrivals
+from discreet.server.settling import settle_arrivals
 from discreet.server.surveys import SurveyStore
 
 ROOT = Path(__file__).resolve().parents[2]

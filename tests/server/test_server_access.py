@@ -282,8 +282,8 @@ def test_nothing_about_who_sent_is_stored_or_logged(
 
 
 def test_slow_and_silent_senders_are_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.hosting.serving import RequestLimits
     from discreet.server import reports
-    from discreet.serving import RequestLimits
 
     monkeypatch.setattr(reports, "REPORT_PATIENCE", RequestLimits(base_seconds=0.2))
     head = (

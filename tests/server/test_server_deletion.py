@@ -33,13 +33,12 @@ from discreet import Categorical, Schema
 from discreet.local import PlanOptions, make_plan
 from discreet.randomness import CryptoRandom
 from discreet.server import database as db
-from discreet.server import erasure, surveys
-from discreet.server import settle as settling
+from discreet.server import erasure, settling, surveys
 from discreet.server.arrivals import Arrival, store_arrivals
 from discreet.server.database import Database
 from discreet.server.erasure import erase_deleted, is_pending
 from discreet.server.intake import ReportRow, pack_integers
-from discreet.server.settle import settle_arrivals, settle_piece, withdraw_report
+from discreet.server.settling import settle_arrivals, settle_piece, withdraw_report
 
 PEOPLE = 300
 VALUES = 160

@@ -21,7 +21,7 @@ import httpx
 import pytest
 from servers import Live, added, client, plan, problem, questionnaire, report, serving
 
-from discreet.announcement import Announcement
+from discreet.collection.announcement import Announcement
 from discreet.server import problems, running, surveys
 from discreet.server.access import format_session_cookie
 from discreet.server.database import Database
@@ -269,7 +269,8 @@ def test_the_log_of_a_server_is_not_a_list_of_visits(tmp_path: Path) -> None:
 
 
 TALKATIVE = """
-import discreet.body_limit, discreet.serving, discreet.server.problems as problems, sys, uvicorn
+import discreet.hosting.body_limit, discreet.hosting.serving
+import discreet.server.problems as problems, sys, uvicorn
 problems.Notices.print_once = lambda self, line: print(line, file=sys.stderr, flush=True)
 configured = uvicorn.Config.__init__
 def warn(self, *arguments, **named):
@@ -277,7 +278,7 @@ def warn(self, *arguments, **named):
 uvicorn.Config.__init__ = warn
 async def bare(self, scope, receive, send):
     await self.app(scope, receive, send)
-discreet.body_limit.BodyLimit.__call__ = bare
+discreet.hosting.body_limit.BodyLimit.__call__ = bare
 """
 
 

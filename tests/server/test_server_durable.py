@@ -34,7 +34,7 @@ from servers import (
 from sqlalchemy.exc import SQLAlchemyError
 from test_killed import Process
 
-from discreet.announcement import Announcement
+from discreet.collection.announcement import Announcement
 from discreet.errors import DiscreetError, FormatError
 from discreet.server import database as db
 from discreet.server import keys as keys_module
@@ -50,7 +50,7 @@ from discreet.server.intake import (
 )
 from discreet.server.keys import KeyFolder, LostKeyError, format_key_name
 from discreet.server.lost_keys import check_keys, give_up_lost
-from discreet.server.settle import clear_orphaned_keys, settle_arrivals
+from discreet.server.settling import clear_orphaned_keys, settle_arrivals
 from discreet.server.tallies import create_tally, has_same_counts, load_tally, recount_reports
 
 # ---------------------------------------------------------------- the disk
@@ -126,7 +126,7 @@ sys.argv = ["discreet", "serve", "plan.json", "--port", "0", "--json"]
 from discreet.cli import main
 main()
 """
-TWIN = "import discreet.documents as d; d._sync_path = lambda *_: None"
+TWIN = "import discreet.files.documents as d; d._sync_path = lambda *_: None"
 
 
 def key_before_201(folder: Path, twin: str = "") -> str:

@@ -20,7 +20,7 @@ import pytest
 from servers import client, plan, report
 from test_killed import Process
 
-from discreet.collection.files import ReportFile
+from discreet.collection.parquet_reports import ReportFile
 from discreet.server.access import Access
 from discreet.server.database import Database
 from discreet.server.problems import Notices

@@ -15,7 +15,7 @@ import pytest
 from servers import Live, added, client, plan, problem, serving
 from test_server_drafts import process
 
-from discreet.body_limit import ANONYMOUS_BODY_BYTES, BodyLimit
+from discreet.hosting.body_limit import ANONYMOUS_BODY_BYTES, BodyLimit
 from discreet.server.app import create_application
 from discreet.server.database import Database
 from discreet.server.desk import create_desk_router

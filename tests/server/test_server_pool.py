@@ -20,17 +20,16 @@ import sqlalchemy as sql
 from servers import Live, added, plan, problem, report, serving, waiting_in
 
 import discreet.server
-from discreet.announcement import make_example_yaml
+from discreet.collection.announcement import make_example_yaml
 from discreet.server import database as db
-from discreet.server import sealed_arrivals
-from discreet.server import settle as settling
+from discreet.server import sealed_arrivals, settling
 from discreet.server.arrivals import Arrival, store_arrivals
 from discreet.server.database import Database
 from discreet.server.desk import create_desk_router
 from discreet.server.intake import ReportRow, pack_integers
 from discreet.server.invitations import create_codes, hash_code
 from discreet.server.keys import Key, format_key_name
-from discreet.server.settle import MAX_WAIT_SECONDS, settle_arrivals, settle_piece
+from discreet.server.settling import MAX_WAIT_SECONDS, settle_arrivals, settle_piece
 
 COLLECTION = plan()
 OURS = {"Sec-Fetch-Site": "same-origin"}

@@ -22,10 +22,11 @@ from servers import (
     waiting_in,
 )
 
-from discreet.announcement import Announcement
+from discreet.collection.announcement import Announcement
 from discreet.collection.report import derive_report_id
 from discreet.server import database as db
-from discreet.server import settle, surveys
+from discreet.server import settling as settle
+from discreet.server import surveys
 from discreet.server.database import Database
 from discreet.server.intake import ReportRow
 from discreet.server.sealed_arrivals import WaitingArrival
@@ -236,7 +237,7 @@ def test_sheets_are_counted_whole_and_taken_back_whole(database: Database) -> No
 
 def test_what_an_anonymiser_shuffled_is_not_taken_from_a_sender(live: Live, tmp_path: Any) -> None:
     """Stored without its mark it could be shuffled once more, and count as two people."""
-    from discreet.collection.files import ReportFile
+    from discreet.collection.parquet_reports import ReportFile
 
     made = [report(live.collection)[0] for _ in range(4)]
     marked = [replace(one, batch="ab" * 16) for one in made]
@@ -254,7 +255,7 @@ def test_what_an_anonymiser_shuffled_is_not_taken_from_a_sender(live: Live, tmp_
 
 @pytest.mark.slow
 def test_batches_and_single_reports_meet_in_one_tally(live: Live, tmp_path: Any) -> None:
-    from discreet.collection.files import ReportFile
+    from discreet.collection.parquet_reports import ReportFile
 
     collection = live.collection
     made = [report(collection)[0] for _ in range(50)]

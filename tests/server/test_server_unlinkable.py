@@ -25,17 +25,16 @@ import sqlalchemy as sql
 from servers import Live, added, files_in, fresh_postgres, plan, report, serving, waiting_in
 from test_killed import Process
 
-from discreet.announcement import Announcement
+from discreet.collection.announcement import Announcement
 from discreet.server import database as db
-from discreet.server import running
-from discreet.server import settle as settling
+from discreet.server import running, settling
 from discreet.server.arrivals import Arrival, store_arrivals
 from discreet.server.database import Database
 from discreet.server.intake import ReportRow, pack_integers
 from discreet.server.invitations import create_codes, hash_code
 from discreet.server.keys import Key, KeyFolder, format_key_name
 from discreet.server.sealed_arrivals import CODE_MARK, REPORT_MARK, count_waiting, load_live_keys
-from discreet.server.settle import MAX_WAIT_SECONDS, settle_arrivals, settle_piece
+from discreet.server.settling import MAX_WAIT_SECONDS, settle_arrivals, settle_piece
 from discreet.server.tallies import create_tally
 
 PEOPLE = 40

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from discreet import Categorical, EstimationError, FormatError, PrivacyError, Schema, SchemaError
-from discreet.announcement import AnnouncementTexts, QuestionTexts
+from discreet.collection.announcement import AnnouncementTexts, QuestionTexts
 from discreet.errors import DiscreetError
-from discreet.privacy import format_rounded_up
-from discreet.shuffling import Shuffle
+from discreet.privacy.guarantee import format_rounded_up
+from discreet.privacy.shuffling import Shuffle
 from discreet.survey.form import FormTexts, list_instructions, load_texts, render_form
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 

@@ -20,8 +20,8 @@ from discreet import (
     estimate,
 )
 from discreet.datasets import make_mortgage
-from discreet.encoding import encode_classes
-from discreet.privacy import INFERRED_REASON
+from discreet.privacy.guarantee import INFERRED_REASON
+from discreet.schema.cells import encode_classes
 from discreet.tables.in_memory import CountRequest, count_arrays
 
 PEOPLE = make_mortgage(6000, seed=3)

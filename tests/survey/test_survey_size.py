@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import Categorical, EstimationError, Schema
-from discreet.collection.size import compute_required_respondents
+from discreet.collection.sample_size import compute_required_respondents
 from discreet.survey.inversion import compute_channel_variance, compute_precision, invert_channel
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire

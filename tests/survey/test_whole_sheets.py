@@ -11,11 +11,11 @@ from discreet.collection.simulation import simulate_tally
 from discreet.collection.tally import Tally
 from discreet.mechanisms.laws import AnswerLaw as PublicLaw
 from discreet.randomness import SeededRandom
-from discreet.statistics import Statistics
-from discreet.survey import whole
+from discreet.statistics.statistics import Statistics
+from discreet.survey import whole_sheet_em as whole
 from discreet.survey.inversion import estimate_statistics
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
-from discreet.survey.whole import NaiveBayesLaw, WholeSheetEM
+from discreet.survey.whole_sheet_em import NaiveBayesLaw, WholeSheetEM
 
 FEATURES = 9
 SCHEMA = Schema(

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from discreet import Categorical, CentralNB, FormatError, Numeric, Schema, SchemaError
-from discreet.ledger import Ledger
+from discreet.privacy.ledger import Ledger
 from discreet.tables import CountRequest, count
 
 SCHEMA = Schema([Numeric("size", 0, 10), Categorical("word", ["a", "b"])], "y", ["no", "yes"])

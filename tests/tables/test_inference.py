@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import PrivacyWarning, SchemaError
-from discreet.schema import Categorical, Numeric, Schema
+from discreet.schema.schema import Categorical, Numeric, Schema
 from discreet.tables import count
 from discreet.tables.inference import infer_schema
 

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 from discreet.errors import SchemaError
-from discreet.schema import Categorical, Numeric, Schema
-from discreet.statistics import Statistics
+from discreet.schema.schema import Categorical, Numeric, Schema
+from discreet.statistics.statistics import Statistics
 from discreet.tables import CountRequest, count, counting, queries
 
 FLAGS = Schema(
@@ -156,7 +156,7 @@ def test_other_is_the_same_from_every_source(
 
 
 def schema_knows(schema: Schema, value: Any) -> bool:
-    from discreet.encoding import Cells
+    from discreet.schema.cells import Cells
 
     try:
         Cells.from_schema(schema, "x").encode_value(value)

@@ -21,10 +21,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.encoding import Cells, Grid, is_missing
 from discreet.errors import DiscreetError, FormatError, SchemaError
-from discreet.schema import Categorical, Numeric, Schema, format_value
-from discreet.statistics import Statistics
+from discreet.schema.cells import Cells, Grid, is_missing
+from discreet.schema.schema import Categorical, Numeric, Schema, format_value
+from discreet.statistics.statistics import Statistics
 from discreet.tables.counting import count, pair_features
 from discreet.tables.engines import iter_arrow_batches, open_table
 from discreet.tables.in_memory import CountRequest
@@ -117,7 +117,7 @@ def same(one: Statistics, two: Statistics) -> None:
 
 def by_hand(rows: list[Row], schema: Schema, bins: Any) -> Statistics:
     """One row at a time, with nothing but a Counter and whole numbers of any size."""
-    from discreet.statistics import Moments, OrderStatistics, Table
+    from discreet.statistics.statistics import Moments, OrderStatistics, Table
 
     labels = [format_value(label) for label in schema.classes]
     codes = [labels.index(format_value(row[schema.target])) for row in rows]

@@ -19,13 +19,13 @@ from tape import Tape
 from discreet import Categorical, Numeric, Schema
 from discreet.arrays import Bytes
 from discreet.collection.respondent import MemoryStore, Respondent
-from discreet.encoding import Cells
 from discreet.errors import DiscreetError
 from discreet.local import Plan
 from discreet.local.question import Question
 from discreet.mechanisms.frequency import ORACLES
 from discreet.mechanisms.mean import MEAN_ORACLES
-from discreet.projection import Projection
+from discreet.schema.cells import Cells
+from discreet.schema.projection import Projection
 from discreet.survey import Group, PersonalLaw, Questionnaire
 
 OTHER = "never a public value"

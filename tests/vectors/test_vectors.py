@@ -13,7 +13,7 @@ from make import WANTED
 from test_live import agree
 
 from discreet.collection.protocol import parse_collection_json
-from discreet.documents import compute_digest
+from discreet.files.documents import compute_digest
 from programs import Node, browser, modules, page
 
 HERE = Path(__file__).parent

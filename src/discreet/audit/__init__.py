@@ -29,11 +29,11 @@ _EXPORTS = {
     "Subject": "audit.subject",
     "Verdict": "audit.verdict",
     "audit": "audit.auditing",
-    "make_classifier_subject": "audit.tables",
-    "make_collection_subject": "audit.reports",
-    "make_function_subject": "audit.tables",
-    "make_manifest_subject": "audit.tables",
-    "make_mechanism_subject": "audit.reports",
+    "make_classifier_subject": "audit.table_subjects",
+    "make_collection_subject": "audit.report_subjects",
+    "make_function_subject": "audit.table_subjects",
+    "make_manifest_subject": "audit.table_subjects",
+    "make_mechanism_subject": "audit.report_subjects",
 }
 
 __all__ = [
@@ -52,9 +52,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from discreet.audit.auditing import Effort, audit
-    from discreet.audit.reports import make_collection_subject, make_mechanism_subject
+    from discreet.audit.report_subjects import make_collection_subject, make_mechanism_subject
     from discreet.audit.subject import Pair, Subject
-    from discreet.audit.tables import (
+    from discreet.audit.table_subjects import (
         make_classifier_subject,
         make_function_subject,
         make_manifest_subject,

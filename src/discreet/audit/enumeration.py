@@ -21,8 +21,8 @@ import numpy as np
 
 from discreet.arrays import Booleans, Bytes, Integers, Words
 from discreet.errors import PrivacyError
-from discreet.losses import exp_rounded_down, log_to_nearest
 from discreet.mechanisms.oracle import PROBABILITY_UNIT
+from discreet.privacy.rounding import exp_rounded_down, log_to_nearest
 from discreet.randomness import Random
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.subject import Pair
-from discreet.schema import Categorical, Numeric, Schema
+from discreet.schema.schema import Categorical, Numeric, Schema
 
 __all__ = [
     "Record",

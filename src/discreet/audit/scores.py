@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.audit.artefact import Leaves
-from discreet.audit.steps import fit_step_scores, to_finite_number
+from discreet.audit.step_scores import fit_step_scores, to_finite_number
 
 __all__ = ["Score", "make_candidates"]
 

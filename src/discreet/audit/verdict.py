@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from discreet.privacy import format_rounded_up
+from discreet.privacy.guarantee import format_rounded_up
 
 __all__ = ["REPORTED_CONFIDENCE", "SAME_OUTPUTS", "Audit", "Verdict"]
 

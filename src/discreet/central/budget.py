@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Integers
-from discreet.encoding import Bins
 from discreet.errors import PrivacyError
-from discreet.privacy import Charge, Guarantee
+from discreet.privacy.guarantee import Charge, Guarantee
 from discreet.randomness import Random
 from discreet.randomness.samplers import MAX_SCALE
-from discreet.schema import Numeric, Schema
+from discreet.schema.cells import Bins
+from discreet.schema.schema import Numeric, Schema
 
 __all__ = [
     "PUBLIC_SCHEMA_ASSUMPTION",

@@ -30,7 +30,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Integers
 from discreet.central.budget import Budget, IntegerNoise
-from discreet.central.choice import (
+from discreet.central.selection import (
     RowSample,
     compute_subsample_share,
     count_correct,
@@ -39,8 +39,8 @@ from discreet.central.choice import (
 from discreet.estimation.corrections import AdditiveModel
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
-from discreet.schema import Schema
-from discreet.scoring import Correction, Scoring
+from discreet.schema.schema import Schema
+from discreet.statistics.scoring import Correction, Scoring
 
 __all__ = [
     "CorrectionBudget",

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from discreet.central.budget import Budget, CentralSettings, resolve_feature_weights, split_budget
-from discreet.central.choice import (
+from discreet.central.corrections import CorrectionBudget, apply_corrections
+from discreet.central.selection import (
     CELL_PENALTY,
     MIN_SIGNAL_FINE_BINS,
     FeatureSelection,
@@ -36,13 +37,12 @@ from discreet.central.choice import (
     sample_exponential_mechanism,
     select_features,
 )
-from discreet.central.corrections import CorrectionBudget, apply_corrections
-from discreet.encoding import Cells, build_cells
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
-from discreet.schema import Numeric, Schema
-from discreet.scoring import Scoring
-from discreet.statistics import Statistics, Table, compute_precision_weighted_mean
+from discreet.schema.cells import Cells, build_cells
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.scoring import Scoring
+from discreet.statistics.statistics import Statistics, Table, compute_precision_weighted_mean
 from discreet.tables.source import Sampling, Source
 
 __all__ = ["compute_exact_statistics", "release_histogram"]

@@ -33,10 +33,10 @@ from discreet.central.parametric import (
     make_moments,
     start_release,
 )
-from discreet.encoding import Grid
 from discreet.randomness import Random
-from discreet.schema import Numeric
-from discreet.statistics import Moments, Statistics
+from discreet.schema.cells import Grid
+from discreet.schema.schema import Numeric
+from discreet.statistics.statistics import Moments, Statistics
 from discreet.tables.source import Source
 
 __all__ = ["compute_centred_sums", "release_global", "release_global_published", "release_moments"]

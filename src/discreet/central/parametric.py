@@ -20,12 +20,12 @@ from discreet.central.budget import (
     resolve_feature_weights,
     split_budget,
 )
-from discreet.encoding import Grid
 from discreet.errors import PrivacyError
 from discreet.randomness import Random
-from discreet.schema import Categorical, Numeric, Schema
-from discreet.scoring import Scoring
-from discreet.statistics import Moments, Statistics, Table
+from discreet.schema.cells import Grid
+from discreet.schema.schema import Categorical, Numeric, Schema
+from discreet.statistics.scoring import Scoring
+from discreet.statistics.statistics import Moments, Statistics, Table
 from discreet.tables.source import Source
 
 __all__ = [

@@ -38,11 +38,11 @@ from discreet.central.parametric import (
     split_feature_costs,
     start_release,
 )
-from discreet.encoding import Grid
 from discreet.errors import PrivacyError
 from discreet.randomness import Random
-from discreet.schema import Numeric, Schema
-from discreet.statistics import Moments, Statistics
+from discreet.schema.cells import Grid
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.statistics import Moments, Statistics
 from discreet.tables.source import Source
 
 __all__ = [

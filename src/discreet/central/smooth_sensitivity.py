@@ -30,7 +30,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import PrivacyError, SchemaError
-from discreet.privacy import Neighbours
+from discreet.privacy.guarantee import Neighbours
 
 __all__ = [
     "bound_mean_sensitivity",

@@ -13,10 +13,10 @@ import numpy as np
 
 from discreet.central.budget import Budget, CentralSettings, resolve_feature_weights
 from discreet.errors import PrivacyError, SchemaError
-from discreet.privacy import Account, Guarantee, require_paid
+from discreet.privacy.guarantee import Account, Guarantee, require_paid
 from discreet.randomness import Random, SeededRandom
-from discreet.schema import Numeric, Schema
-from discreet.statistics import Statistics
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.statistics import Statistics
 from discreet.tables.source import InMemorySource, Source
 
 __all__ = [

@@ -151,7 +151,7 @@ def _filter_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], int]:
 
 def _make_subject(name: str, stated_options: SubjectOptions) -> Subject:
     from discreet.audit import make_classifier_subject, make_mechanism_subject
-    from discreet.schema import Schema
+    from discreet.schema.schema import Schema
 
     if name.endswith(".py"):
         raise SchemaError(f"{name}: which name in it? write {name}:NAME")

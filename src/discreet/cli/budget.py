@@ -14,8 +14,8 @@ from discreet.cli.output import format_example, json_option, make_console, make_
 from discreet.errors import FormatError, error_context
 
 if TYPE_CHECKING:
-    from discreet.ledger import LedgerEntry
-    from discreet.privacy import Guarantee
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.ledger import LedgerEntry
 
 __all__ = ["budget", "read_guaranteed_document"]
 
@@ -34,7 +34,7 @@ class BudgetAccount:
     @property
     def spent(self) -> tuple[float, float]:
         """Total epsilon and delta of all entries."""
-        from discreet.ledger import LedgerState
+        from discreet.privacy.ledger import LedgerState
 
         return LedgerState(*self.total, self.entries).spent
 
@@ -111,7 +111,7 @@ def budget(
 
 def _read_account(path: str) -> BudgetAccount:
     from discreet.collection.store import FolderStore
-    from discreet.ledger import Ledger, LedgerEntry
+    from discreet.privacy.ledger import Ledger, LedgerEntry
 
     if not os.path.isdir(path):
         ledger_state = Ledger(path).read()
@@ -153,7 +153,7 @@ def _read_account(path: str) -> BudgetAccount:
 
 
 def _resolve_step(path: str | None, epsilon: float | None, delta: float | None) -> Guarantee | None:
-    from discreet.privacy import Guarantee
+    from discreet.privacy.guarantee import Guarantee
 
     if path is not None and epsilon is not None:
         raise click.UsageError("Give --step or --epsilon, not both.")
@@ -177,7 +177,7 @@ def _make_account_body(account: BudgetAccount) -> dict[str, Any]:
 
 
 def _print_account(account: BudgetAccount) -> None:
-    from discreet.privacy import format_rounded_up
+    from discreet.privacy.guarantee import format_rounded_up
 
     entry_table = make_table(
         f"{account.path} ({account.kind})", "when", "what", "whose", ">epsilon", ">delta"
@@ -200,7 +200,7 @@ def _print_account(account: BudgetAccount) -> None:
 
 
 def _print_sum(accounts: list[BudgetAccount], total_spent: list[float]) -> None:
-    from discreet.privacy import format_rounded_up
+    from discreet.privacy.guarantee import format_rounded_up
 
     if len(accounts) > 1:
         largest_spent = max(account.spent[0] for account in accounts)
@@ -223,7 +223,7 @@ def _print_step(
     refusal_by_path: dict[str, str],
     total_spent: list[float],
 ) -> None:
-    from discreet.privacy import format_rounded_up
+    from discreet.privacy.guarantee import format_rounded_up
 
     total_after = format_rounded_up(total_spent[0] + step.epsilon)
     delta_note = f" and delta {step.delta:g}" if step.delta else ""
@@ -241,7 +241,7 @@ def _print_step(
 def read_guaranteed_document(path: str) -> Any:
     """Read a document that has a guarantee: a plan, questionnaire, manifest or model."""
     from discreet.collection.protocol import DOCUMENT_CLASSES, parse_collection_json
-    from discreet.documents import parse_document, read_text
+    from discreet.files.documents import parse_document, read_text
     from discreet.model import NaiveBayesModel
 
     with error_context(path):

@@ -108,7 +108,7 @@ def read_tally(wording: CollectionWording, path: str) -> Tally[Any]:
 
 def read_record(path: str) -> dict[str, Any]:
     """Read the record of one person; errors do not quote its content."""
-    from discreet.documents import RepeatedKeyError, parse_json
+    from discreet.files.documents import RepeatedKeyError, parse_json
 
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
@@ -234,8 +234,8 @@ def make_simulate_command(wording: CollectionWording) -> click.Command:
     @json_option
     def command(path: str, data: str, output: str, seed: int | None, as_json: bool) -> None:
         from discreet.collection.simulation import iter_simulated_answers
-        from discreet.encoding import get_columns
         from discreet.randomness import as_random
+        from discreet.schema.cells import get_columns
         from discreet.tables.engines import iter_ordered_batches
 
         collection, random, rows_done = read_collection(wording, path), as_random(seed), 0
@@ -295,8 +295,8 @@ def _require_simulable(wording: CollectionWording, collection: Any, path: str, o
 
 
 def _open_report_file(collection: Any, output: str, draft: Path, simulated: bool) -> Any:
-    from discreet.collection.files import ReportFile
-    from discreet.collection.texts import SheetCsv
+    from discreet.collection.parquet_reports import ReportFile
+    from discreet.collection.text_reports import SheetCsv
 
     file_class = SheetCsv if output.lower().endswith(".csv") else ReportFile
     return file_class(draft, collection, simulated)

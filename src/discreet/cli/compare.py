@@ -22,8 +22,8 @@ from discreet.cli.overwrite import refuse_replacement
 from discreet.errors import SchemaError, error_context
 
 if TYPE_CHECKING:
-    from discreet.report.comparison import Comparison
-    from discreet.schema import Schema
+    from discreet.compare.comparison import Comparison
+    from discreet.schema.schema import Schema
 
 __all__ = ["compare", "print_comparison", "reproduce"]
 
@@ -99,9 +99,9 @@ def compare(
     keep what it prints as confidential as the table. Every method is cross-validated at every
     epsilon, with 95 % intervals. Randomness is seeded, so that a run can be repeated.
     """
-    from discreet.report.comparison import ComparisonSettings
-    from discreet.report.comparison import compare_methods as run_comparison
-    from discreet.schema import Schema
+    from discreet.compare.comparison import ComparisonSettings
+    from discreet.compare.comparison import compare_methods as run_comparison
+    from discreet.schema.schema import Schema
 
     comparison_settings = ComparisonSettings(
         _parse_epsilons(epsilon), _resolve_methods(methods, trust), **settings
@@ -115,7 +115,7 @@ def compare(
                 data, public_schema, X, y, comparison_settings, report_progress
             )
     if report is not None:
-        from discreet.report.page import render_page
+        from discreet.compare.page import render_page
 
         write_file(report, render_page(comparison, command=_get_command_line()))
     if as_json:
@@ -144,7 +144,7 @@ def _parse_epsilons(text: str) -> tuple[float, ...]:
 
 
 def _resolve_methods(text: str | None, trust: str) -> tuple[str, ...]:
-    from discreet.report.methods import METHODS, TRUST_MODELS, list_default_methods
+    from discreet.compare.methods import METHODS, TRUST_MODELS, list_default_methods
 
     trust_models = tuple(
         trust_text.strip() for trust_text in trust.split(",") if trust_text.strip()
@@ -185,7 +185,7 @@ def _resolve_methods(text: str | None, trust: str) -> tuple[str, ...]:
 
 
 def _read_rows(data: str, schema: Schema) -> tuple[Any, Any]:
-    from discreet.encoding import format_missing_columns
+    from discreet.schema.cells import format_missing_columns
     from discreet.tables.engines import open_table
 
     data_table = open_table(data)
@@ -208,8 +208,8 @@ def print_comparison(comparison: Comparison) -> None:
     ----------
     comparison : Comparison
     """
-    from discreet.privacy import format_rounded_up
-    from discreet.report.methods import TRUST_MODELS
+    from discreet.compare.methods import TRUST_MODELS
+    from discreet.privacy.guarantee import format_rounded_up
 
     printer, focus_epsilon = make_console(), comparison.settings.focus_epsilon
     printer.print(f"\n{comparison.summary_sentence}\n", style="bold")
@@ -254,7 +254,7 @@ def print_comparison(comparison: Comparison) -> None:
 
 def _make_epsilon_table(comparison: Comparison) -> Any:
     """Make a table of accuracy by method and epsilon; a star marks the best per trust model."""
-    from discreet.privacy import format_rounded_up
+    from discreet.privacy.guarantee import format_rounded_up
 
     epsilons = comparison.settings.epsilons
     accuracy_table = make_table(
@@ -352,7 +352,7 @@ def reproduce(
 
 def _refuse_foreign(out_folder: Path, paper_name: str) -> None:
     """Refuse to replace a page, plots or cells that were not made by an earlier run."""
-    from discreet.documents import read_text
+    from discreet.files.documents import read_text
 
     page_path = out_folder / f"{paper_name}.md"
     if page_path.is_file() and "Made by `discreet reproduce" in read_text(page_path):

@@ -19,7 +19,7 @@ from discreet.cli.output import (
 
 if TYPE_CHECKING:
     from discreet.datasets import Dataset
-    from discreet.schema import Schema
+    from discreet.schema.schema import Schema
 
 __all__ = ["datasets"]
 
@@ -69,7 +69,7 @@ def _list_tables() -> list[dict[str, Any]]:
         make_mortgage_table,
     )
     from discreet.datasets.benchmarks import OPENML_TABLES
-    from discreet.schema import Schema
+    from discreet.schema.schema import Schema
 
     generated_datasets = {
         "balance_scale": make_balance_scale(),
@@ -117,7 +117,7 @@ def _list_tables() -> list[dict[str, Any]]:
 
 
 def _make_row(name: str, row_count: int | None, schema: Schema, source: str) -> dict[str, Any]:
-    from discreet.schema import Categorical
+    from discreet.schema.schema import Categorical
 
     categorical_count = sum(isinstance(feature, Categorical) for feature in schema.features)
     return {

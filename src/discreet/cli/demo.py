@@ -62,7 +62,7 @@ def demo(dataset: str, rows: int, seed: int, out: str, opening: bool | None, as_
     that is written down in discreet.datasets. The report is one HTML file; it opens in a browser
     if the command runs in a terminal on a computer that has one.
     """
-    from discreet.report.comparison import ComparisonSettings, compare_methods
+    from discreet.compare.comparison import ComparisonSettings, compare_methods
 
     for file_name in DEMO_FILES:
         if not _is_own(Path(out), file_name):
@@ -79,7 +79,7 @@ def demo(dataset: str, rows: int, seed: int, out: str, opening: bool | None, as_
             people.name, people.schema, people.X, people.y, comparison_settings, report_progress
         )
     model = _train_model(people)
-    from discreet.report.page import render_page
+    from discreet.compare.page import render_page
 
     command_line = f"discreet demo --dataset {dataset} --rows {rows} --seed {seed}"
     report_html = render_page(comparison, command=command_line, is_invented=dataset == "mortgage")
@@ -133,7 +133,7 @@ def _make_contents(people: Dataset, model: NaiveBayesModel) -> dict[str, str]:
 
 def _write_files(contents: dict[str, str], out_folder: Path) -> dict[str, str]:
     """Write the files of the demo and their digests, so that the next demo may replace them."""
-    from discreet.documents import compute_digest
+    from discreet.files.documents import compute_digest
 
     is_own_file = {file_name: _is_own(out_folder, file_name) for file_name in contents}
     new_digests = {
@@ -171,7 +171,7 @@ def _read_own_digests(out_folder: Path) -> dict[str, list[str]]:
 
 def _is_own(out_folder: Path, file_name: str) -> bool:
     """Return whether a file was written by a demo and not changed since."""
-    from discreet.documents import compute_digest
+    from discreet.files.documents import compute_digest
 
     path = out_folder / file_name
     if not path.is_file():

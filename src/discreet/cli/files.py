@@ -166,7 +166,7 @@ def make_folder(path: str) -> Path:
 @contextmanager
 def open_replacement(path: str | Path, *, free_to_replace: bool = False) -> Iterator[Path]:
     """Yield a draft file that replaces ``path`` if the block succeeds."""
-    from discreet import documents  # which brings pydantic
+    from discreet.files import documents  # which brings pydantic
 
     output_kind, declared_output = FREE if free_to_replace else "", None
     if context := click.get_current_context(silent=True):
@@ -187,7 +187,7 @@ def open_replacement(path: str | Path, *, free_to_replace: bool = False) -> Iter
 
 def _move_beside(path: str | Path, draft: Path) -> Path:
     """Save a draft that may not replace its target under a new name: budget may be spent on it."""
-    from discreet import documents
+    from discreet.files import documents
 
     output_path = Path(path)
     saved_path = output_path.with_name(

@@ -86,7 +86,7 @@ def print_guarantee(guarantee: Any, printer: Console | None = None) -> None:
 
     At a terminal, lines are wrapped; in a file or pipe they are not.
     """
-    from discreet.report.terminal import HangingText
+    from discreet.display.terminal import HangingText
 
     printer = printer or make_console()
     if printer.is_terminal:
@@ -96,8 +96,8 @@ def print_guarantee(guarantee: Any, printer: Console | None = None) -> None:
 
 
 def make_table(title: str, *columns: str) -> Any:
-    """Make an empty table; see :func:`discreet.report.terminal.table`."""
-    from discreet.report.terminal import make_table as make_terminal_table
+    """Make an empty table; see :func:`discreet.display.terminal.table`."""
+    from discreet.display.terminal import make_table as make_terminal_table
 
     return make_terminal_table(title, *columns)
 

@@ -29,7 +29,7 @@ FREE = "free"
 """Kind of a file that, as the caller knows, may replace any file but a ledger."""
 
 REPORT_MARK = '<meta name="generator" content="discreet compare">'
-"""Mark that :mod:`discreet.report.page`, which is slow to import, writes into every report."""
+"""Mark that :mod:`discreet.compare.page`, which is slow to import, writes into every report."""
 
 HEAD_BYTES = 1 << 16
 """Bytes at the beginning of a file in which its kind is looked for."""
@@ -108,7 +108,7 @@ def _is_ledger(path: str | Path) -> bool:
 
 def _is_json_ledger(path: str | Path) -> bool:
     """Return whether a file parses as a ledger: another program may escape characters."""
-    from discreet.documents import MAX_DOCUMENT_CHARS, parse_json
+    from discreet.files.documents import MAX_DOCUMENT_CHARS, parse_json
 
     if not _read_head(path).lstrip().startswith("{") or os.path.getsize(path) > MAX_DOCUMENT_CHARS:
         return False
@@ -131,7 +131,7 @@ def _read_format(path: str | Path) -> str:
 
 def _read_stated_epsilon(path: str | Path) -> float:
     """Read the epsilon that a model or statistics file states; NaN if it cannot be read."""
-    from discreet.documents import parse_json
+    from discreet.files.documents import parse_json
 
     try:
         epsilon = parse_json(Path(path).read_bytes())["guarantee"]["epsilon"]
@@ -141,7 +141,7 @@ def _read_stated_epsilon(path: str | Path) -> float:
 
 
 def _format_paid_epsilon(path: str | Path) -> str:
-    from discreet.privacy import format_rounded_up
+    from discreet.privacy.guarantee import format_rounded_up
 
     if _read_format(path) not in ("model", "statistics"):
         return ""
@@ -162,7 +162,7 @@ def _is_tally(path: Path) -> bool:
 
 def _has_all_reports(new_path: Path, old_path: str | Path) -> bool:
     """Return whether a tally counts all reports of another, judged by the ids in both files."""
-    from discreet.documents import parse_json
+    from discreet.files.documents import parse_json
 
     try:
         new_tally, old_tally = (

@@ -123,10 +123,10 @@ def predict(
 
 def _make_steadiness_scorer(model: NaiveBayesModel, path: str) -> Callable[[Any, Any], Any]:
     """Make a function of rows and scores that computes how steady each decision is."""
-    from discreet.documents import read_text
     from discreet.estimation import estimate
     from discreet.estimation.uncertainty import MIN_SHIFT_ROWS, PosteriorDraws
-    from discreet.statistics import Statistics
+    from discreet.files.documents import read_text
+    from discreet.statistics.statistics import Statistics
 
     with error_context(path):
         statistics = Statistics.from_json(read_text(path))
@@ -281,7 +281,7 @@ def make_model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
 
     from discreet.model import GaussianFactor
     from discreet.model.explanation import find_strongest_evidence
-    from discreet.schema import format_value
+    from discreet.schema.schema import format_value
 
     class_names = [format_value(class_value) for class_value in model.schema.classes]
     evidence = find_strongest_evidence(model, strongest)
@@ -409,7 +409,7 @@ def _format_csv(columns: dict[str, Any]) -> str:
     import csv
     import io
 
-    from discreet.schema import format_value
+    from discreet.schema.schema import format_value
 
     spelt_columns = [
         ["" if value is None else format_value(value) for value in column]
@@ -442,7 +442,7 @@ def _encode_parquet(columns: dict[str, Any], promise_lines: list[str]) -> bytes:
 
 def _convert_column(column: Any) -> list[Any]:
     """Convert a column for Arrow: unchanged if its values share a type, otherwise as text."""
-    from discreet.schema import format_value
+    from discreet.schema.schema import format_value
 
     values: list[Any] = column.tolist()
     if len({type(value) for value in values if value is not None}) <= 1:

@@ -15,7 +15,7 @@ from discreet.cli.files import open_replacement
 from discreet.cli.output import print_json, print_note
 from discreet.errors import FormatError
 from discreet.model import compute_log_posterior
-from discreet.schema import Value, format_value
+from discreet.schema.schema import Value, format_value
 
 __all__ = ["ScoredBatches", "write_predictions"]
 

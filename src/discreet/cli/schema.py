@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli import CommandGroup
-from discreet.cli.drafting import prompt_for_schema
 from discreet.cli.files import OUTPUT, write_file
 from discreet.cli.output import (
     format_example,
@@ -20,11 +19,12 @@ from discreet.cli.output import (
     print_note,
     show_progress,
 )
+from discreet.cli.schema_prompts import prompt_for_schema
 from discreet.errors import DiscreetError, PrivacyWarning, SchemaError
 
 if TYPE_CHECKING:
-    from discreet.drafting import SchemaDraft
-    from discreet.schema import Feature, Schema
+    from discreet.schema.drafting import SchemaDraft
+    from discreet.schema.schema import Feature, Schema
 
 __all__ = ["schema"]
 
@@ -62,7 +62,7 @@ def new(data: str, target: str, table: str | None, prompt: bool | None, output: 
     commented YAML file, for somebody who knows them without looking at the data. Ctrl-C ends the
     questions: what was answered is written, and the rest is left open.
     """
-    from discreet.drafting import SchemaDraft
+    from discreet.schema.drafting import SchemaDraft
 
     draft = SchemaDraft.from_source(data, target, table)
     is_prompting = sys.stdin.isatty() and sys.stderr.isatty() if prompt is None else prompt
@@ -157,7 +157,7 @@ def check(path: str, data: str | None, as_json: bool) -> None:
 
     The numbers of rows by class that are printed for DATA are private: they are exact.
     """
-    from discreet.schema import Schema, format_value
+    from discreet.schema.schema import Schema, format_value
 
     public_schema = Schema.read(path)
     check_result: dict[str, Any] = {
@@ -194,7 +194,7 @@ def check(path: str, data: str | None, as_json: bool) -> None:
 
 def _count_rows(data: str, public_schema: Schema) -> tuple[dict[str, int], list[str]]:
     """Count the rows by class; return the counts, or every problem found."""
-    from discreet.schema import Schema, format_value
+    from discreet.schema.schema import Schema, format_value
     from discreet.tables import count
 
     with show_progress("counting", "queries") as report_progress:
@@ -239,7 +239,7 @@ def _format_problems(problems: list[str]) -> str:
 @json_option
 def show(path: str, as_json: bool) -> None:
     """Print a SCHEMA file for people."""
-    from discreet.schema import Schema, format_value
+    from discreet.schema.schema import Schema, format_value
 
     public_schema = Schema.read(path)
     if as_json:
@@ -264,8 +264,8 @@ def show(path: str, as_json: bool) -> None:
 
 def _describe_feature(feature: Feature, public_schema: Schema) -> tuple[str, str, str]:
     """Describe the kind, domain and number of cells of a feature."""
-    from discreet.encoding import Cells
-    from discreet.schema import Categorical, format_value
+    from discreet.schema.cells import Cells
+    from discreet.schema.schema import Categorical, format_value
 
     if isinstance(feature, Categorical):
         value_texts = [format_value(value) for value in feature.values]

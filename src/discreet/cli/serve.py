@@ -20,7 +20,7 @@ from discreet.cli.output import (
 from discreet.errors import DiscreetError, FormatError, MissingDependencyError, error_context
 
 if TYPE_CHECKING:
-    from discreet.announcement import Announcement
+    from discreet.collection.announcement import Announcement
     from discreet.server.database import Database
     from discreet.server.running import Server
 
@@ -31,9 +31,9 @@ DEFAULT_DATABASE = "collected.db"
 
 def _read_document(path: str) -> tuple[str, Any]:
     """Read a JSON or YAML file; returns ("announcement", …) or ("collection", …)."""
-    from discreet.announcement import Announcement
+    from discreet.collection.announcement import Announcement
     from discreet.collection.protocol import parse_collection_json
-    from discreet.documents import convert_yaml_to_json, parse_document, read_text
+    from discreet.files.documents import convert_yaml_to_json, parse_document, read_text
 
     with error_context(path):
         text = read_text(path)
@@ -72,7 +72,7 @@ def announce(
     WORDS are a YAML or JSON file: who asks, in which languages and words, from when to when, by
     invitation or not. --example writes one with comments, to be completed.
     """
-    from discreet.announcement import Announcement, make_example_yaml
+    from discreet.collection.announcement import Announcement, make_example_yaml
 
     document_kind, collection = _read_document(document)
     if document_kind != "collection":
@@ -224,7 +224,7 @@ def _add_surveys(
     database: Database, documents: list[tuple[str, str, Any]], options: Any
 ) -> list[str]:
     """Store and open new surveys; return the names of all surveys in the files."""
-    from discreet.announcement import Announcement
+    from discreet.collection.announcement import Announcement
     from discreet.server import surveys as server_surveys
 
     announcements_by_digest: dict[str, Announcement] = {
@@ -295,7 +295,7 @@ def _is_announced(documents: list[tuple[str, str, Any]], collection: Any) -> boo
 
 
 def _warn_about_privacy(collection: Any, announcement: Announcement) -> None:
-    from discreet.privacy import format_rounded_up
+    from discreet.privacy.guarantee import format_rounded_up
 
     guarantee = announcement.make_guarantee(collection)
     if not guarantee.is_private:
@@ -373,12 +373,12 @@ def _update_tokens(database: Database, token: str | None, revoke: str | None) ->
 
 
 def _run_server(database: Database, survey_names: list[str], options: Any, as_json: bool) -> None:
+    from discreet.hosting.serving import RequestLimits, make_tls_options, make_web_server
     from discreet.server.app import create_application
     from discreet.server.desk import create_desk_router
     from discreet.server.pages import create_public_router
     from discreet.server.running import Server
     from discreet.server.settings import ServerSettings
-    from discreet.serving import RequestLimits, make_tls_options, make_web_server
 
     tls_settings = make_tls_options(options["certificate"], options["certificate_key"])
     host = options["host"]

@@ -35,7 +35,7 @@ from discreet.cli.output import (
     show_progress,
 )
 from discreet.errors import EstimationError, FormatError, error_context
-from discreet.schema import format_value
+from discreet.schema.schema import format_value
 
 if TYPE_CHECKING:
     from discreet.collection.tally import Tally
@@ -84,7 +84,7 @@ def make_shuffle_command(wording: CollectionWording) -> click.Command:
         few: bool,
         as_json: bool,
     ) -> None:
-        from discreet.collection.files import ReportFile, read_reports
+        from discreet.collection.parquet_reports import ReportFile, read_reports
         from discreet.collection.report import ALREADY_SHUFFLED
         from discreet.collection.shuffle import shuffle_reports
         from discreet.collection.shuffle_memory import ShuffleMemory
@@ -305,7 +305,7 @@ def _compute_class_error(wording: CollectionWording, collection: Any, people: in
 
 def _count_reports(collection: Any, files: Sequence[str]) -> Tally[Any]:
     """Count text files line by line, keeping ids; with Parquet files, count all in the engine."""
-    from discreet.collection.bulk import tally_parquet
+    from discreet.collection.parquet_tally import tally_parquet
     from discreet.collection.tally import Tally
 
     text_files = [text_file for source in files for text_file in _find_text_files(source)]
@@ -345,14 +345,14 @@ def _find_text_files(source: str) -> list[str]:
 
 
 def _iter_reports(collection: Any, files: Sequence[str]) -> Iterator[Any]:
-    from discreet.collection.texts import read_text_reports
+    from discreet.collection.text_reports import read_text_reports
 
     return chain.from_iterable(read_text_reports(collection, text_file) for text_file in files)
 
 
 def _convert_to_parquet(collection: Any, files: Sequence[str], output: str) -> int:
     """Write reports in text files to a Parquet file; return how many were malformed."""
-    from discreet.collection.files import ReportFile
+    from discreet.collection.parquet_reports import ReportFile
 
     misshapen_count, reports = 0, _iter_reports(collection, files)
     with ReportFile(output, collection) as report_file:
@@ -451,7 +451,7 @@ def make_train_command(wording: CollectionWording) -> click.Command:
         import numpy as np
 
         from discreet.estimation import estimate
-        from discreet.scoring import Scoring
+        from discreet.statistics.scoring import Scoring
 
         wave_tallies = [read_tally(wording, tally_path) for tally_path in tallies]
         with error_context(", ".join(tallies)):

@@ -11,7 +11,7 @@ from discreet.cli.ledgers import require_budget_file
 from discreet.cli.output import format_example, json_option, print_json, print_note, show_progress
 
 if TYPE_CHECKING:
-    from discreet.ledger import LedgerState
+    from discreet.privacy.ledger import LedgerState
 
 __all__ = ["train"]
 
@@ -119,10 +119,10 @@ def train(
     from discreet.central.budget import PUBLIC_SCHEMA_ASSUMPTION, CentralSettings
     from discreet.central.training import Method, TrainingRequest, train_and_charge
     from discreet.estimation import estimate
-    from discreet.ledger import Ledger
-    from discreet.privacy import Account, Guarantee, format_rounded_up
+    from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up
+    from discreet.privacy.ledger import Ledger
     from discreet.randomness import CryptoRandom
-    from discreet.schema import Schema
+    from discreet.schema.schema import Schema
     from discreet.tables.source import TableSource
 
     assert set(METHODS) == set(get_args(Method))

@@ -13,12 +13,12 @@ from importlib import import_module
 from typing import Any, Literal, Protocol, TypeVar
 
 from discreet.arrays import Booleans, Integers
-from discreet.documents import Document, parse_document
 from discreet.errors import FormatError
-from discreet.privacy import Guarantee
+from discreet.files.documents import Document, parse_document
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.shuffling import Shuffle
 from discreet.randomness import Random
-from discreet.schema import Schema
-from discreet.shuffling import Shuffle
+from discreet.schema.schema import Schema
 
 __all__ = [
     "Channel",

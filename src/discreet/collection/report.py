@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from discreet.documents import (
+from discreet.errors import FormatError
+from discreet.files.documents import (
     Body,
     compute_digest,
     dump_document,
@@ -17,7 +18,6 @@ from discreet.documents import (
     parse_document,
     parse_json,
 )
-from discreet.errors import FormatError
 
 __all__ = ["ALREADY_SHUFFLED", "Report", "derive_report_id"]
 
@@ -136,7 +136,8 @@ def derive_report_id(report_key: bytes) -> str:
 def _parse_canonical(text: str | bytes) -> Report | None:
     """Parse a report in canonical form without validation models; None if it is not canonical.
 
-    The result is that of :func:`~discreet.documents.load_document`, which also raises all errors.
+    The result is that of :func:`~discreet.files.documents.load_document`, which also raises all
+    errors.
     """
     try:
         document = parse_json(text)

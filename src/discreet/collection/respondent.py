@@ -14,7 +14,7 @@ from discreet.collection.protocol import Collection, EncodedRecords
 from discreet.collection.report import Report, derive_report_id
 from discreet.collection.store import FolderStore, MemoryStore, Store, StoredReport
 from discreet.errors import FormatError, PrivacyError, SchemaError
-from discreet.privacy import Guarantee
+from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import Random, as_random
 
 __all__ = ["FolderStore", "MemoryStore", "Respondent", "Store"]

@@ -13,7 +13,7 @@ from discreet.collection.report import ALREADY_SHUFFLED, Report
 from discreet.collection.shuffle_memory import ShuffleMemory
 from discreet.collection.tally import Tally
 from discreet.errors import FormatError, PrivacyError
-from discreet.privacy import format_rounded_up
+from discreet.privacy.guarantee import format_rounded_up
 from discreet.randomness import Random
 
 __all__ = ["shuffle_reports"]

@@ -11,9 +11,15 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from discreet.collection.protocol import Collection
-from discreet.documents import Body, dump_document, load_document, read_text, replace_and_destroy
 from discreet.errors import FormatError, PrivacyError
-from discreet.locks import hold_lock
+from discreet.files.documents import (
+    Body,
+    dump_document,
+    load_document,
+    read_text,
+    replace_and_destroy,
+)
+from discreet.files.locks import hold_lock
 
 __all__ = ["ShuffleMemory"]
 

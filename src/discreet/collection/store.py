@@ -16,10 +16,16 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.documents import Body, dump_document, load_document, make_private_folder, write_atomic
 from discreet.errors import FormatError, PrivacyError
-from discreet.locks import hold_lock
-from discreet.privacy import format_rounded_up
+from discreet.files.documents import (
+    Body,
+    dump_document,
+    load_document,
+    make_private_folder,
+    write_atomic,
+)
+from discreet.files.locks import hold_lock
+from discreet.privacy.guarantee import format_rounded_up
 
 __all__ = ["FolderStore", "MemoryStore", "Store", "StoredReport"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Integers
-from discreet.collection.counts import WholeAnswerCounts
+from discreet.collection.batch_sizes import BatchSizes
 from discreet.collection.protocol import (
     MAX_EXACT_INTEGER,
     Collection,
@@ -23,8 +23,9 @@ from discreet.collection.protocol import (
     parse_collection_json,
 )
 from discreet.collection.report import ID_PATTERN, Report
-from discreet.collection.shuffle_batches import BatchSizes
-from discreet.documents import (
+from discreet.collection.whole_answer_counts import WholeAnswerCounts
+from discreet.errors import DiscreetError, EstimationError, FormatError, SchemaError
+from discreet.files.documents import (
     Body,
     compute_digest,
     dump_document,
@@ -32,7 +33,6 @@ from discreet.documents import (
     load_document,
     read_text,
 )
-from discreet.errors import DiscreetError, EstimationError, FormatError, SchemaError
 
 __all__ = ["Receipt", "Tally", "find_answer_faults"]
 

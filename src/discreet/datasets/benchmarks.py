@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.datasets.generated import Dataset, make_balance_scale
-from discreet.documents import parse_document, read_text
 from discreet.errors import FormatError, PrivacyWarning
-from discreet.schema import Categorical, Schema
+from discreet.files.documents import parse_document, read_text
+from discreet.schema.schema import Categorical, Schema
 
 __all__ = ["get_folder", "is_available", "list_names", "load"]
 

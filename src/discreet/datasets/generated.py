@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.datasets.population import MORTGAGE_SCHEMA, draw_population
 from discreet.errors import SchemaError
-from discreet.schema import Categorical, Numeric, Schema
+from discreet.schema.schema import Categorical, Numeric, Schema
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from discreet.arrays import Floats, Indices
 from discreet.errors import SchemaError
-from discreet.schema import Categorical, Numeric, Schema
+from discreet.schema.schema import Categorical, Numeric, Schema
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,8 +22,8 @@ from discreet.arrays import Floats
 from discreet.estimation.corrections import AdditiveModel
 from discreet.estimation.log_ratios import LogRatios
 from discreet.model import CellFactor, NaiveBayesModel, PairFactor
-from discreet.scoring import Correction
-from discreet.statistics import Statistics
+from discreet.statistics.scoring import Correction
+from discreet.statistics.statistics import Statistics
 
 __all__ = ["draw_corrected_models"]
 

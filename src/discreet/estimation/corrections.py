@@ -1,8 +1,9 @@
 """Turn noisy residuals of a model into changes of its score tables.
 
-A :class:`~discreet.statistics.Correction` says for every cell how many more people of a class there
-are than the model so far expects (G), and how fast that changes with the scores (H). Both are sums
-over people and carry noise of a known variance s^2. The change delta is its posterior mean under
+A :class:`~discreet.statistics.statistics.Correction` says for every cell how many more people of a
+class there are than the model so far expects (G), and how fast that changes with the scores (H).
+Both are sums over people and carry noise of a known variance s^2. The change delta is its
+posterior mean under
 
     G = H delta + N(0, H + s^2)
 
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.scoring import Correction
+from discreet.statistics.scoring import Correction
 
 __all__ = ["AdditiveModel", "compute_posterior_step"]
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.encoding import Grid
 from discreet.errors import EstimationError
 from discreet.estimation.shrinkage import soft_positive_part
 from discreet.model import GaussianFactor
-from discreet.schema import Numeric, Schema
-from discreet.scoring import Scoring
-from discreet.statistics import Moments
+from discreet.schema.cells import Grid
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.scoring import Scoring
+from discreet.statistics.statistics import Moments
 
 __all__ = ["fit_gaussian_factors"]
 

@@ -26,8 +26,8 @@ from discreet.estimation.log_ratios import LogRatios
 from discreet.estimation.shrinkage import shrink_tables, temper_evidence
 from discreet.estimation.smoothing import smooth_tables
 from discreet.model import CellFactor, Factor, NaiveBayesModel, PairFactor
-from discreet.scoring import Likelihood, Postprocess, WholeSheetFit
-from discreet.statistics import Statistics, Table
+from discreet.statistics.scoring import Likelihood, Postprocess, WholeSheetFit
+from discreet.statistics.statistics import Statistics, Table
 
 __all__ = ["Postprocess", "estimate", "norm_cut", "norm_sub"]
 

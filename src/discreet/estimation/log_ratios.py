@@ -27,9 +27,9 @@ from discreet.estimation.shrunk_ratios import (
     estimate_tree_shares,
 )
 from discreet.model import CellFactor, PairFactor
-from discreet.schema import Numeric
-from discreet.scoring import BinRatios, CategoryRatios, Scoring
-from discreet.statistics import Statistics, Table
+from discreet.schema.schema import Numeric
+from discreet.statistics.scoring import BinRatios, CategoryRatios, Scoring
+from discreet.statistics.statistics import Statistics, Table
 
 __all__ = ["LogRatios", "estimate_class_shares"]
 

@@ -38,15 +38,15 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.encoding import get_columns
 from discreet.errors import EstimationError
 from discreet.estimation.corrected_draws import draw_corrected_models
 from discreet.estimation.from_statistics import estimate
 from discreet.estimation.smoothing import STRENGTH_GRID, TablePosterior, fit_posteriors
 from discreet.model import NaiveBayesModel
 from discreet.randomness import Random, as_random
-from discreet.scoring import Scoring
-from discreet.statistics import Moments, Statistics, Table
+from discreet.schema.cells import get_columns
+from discreet.statistics.scoring import Scoring
+from discreet.statistics.statistics import Moments, Statistics, Table
 
 __all__ = ["MIN_SHIFT_ROWS", "PosteriorDraws", "estimate_agreement"]
 

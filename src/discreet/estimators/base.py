@@ -20,7 +20,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.arrays import CellCodes, Floats
-from discreet.encoding import format_missing_columns, to_object_array
 from discreet.errors import SchemaError
 from discreet.estimation import estimate
 from discreet.estimators.columns import (
@@ -33,9 +32,10 @@ from discreet.estimators.columns import (
 from discreet.estimators.labels import match_labels
 from discreet.estimators.parameters import ParamRule
 from discreet.model import GaussianFactor, NaiveBayesModel, compute_log_posterior
-from discreet.privacy import Guarantee
-from discreet.schema import Numeric, Schema
-from discreet.statistics import Statistics
+from discreet.privacy.guarantee import Guarantee
+from discreet.schema.cells import format_missing_columns, to_object_array
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.statistics import Statistics
 from discreet.tables.in_memory import check_weights
 
 __all__ = ["CheckedParams", "NaiveBayesEstimator", "TrainingRows", "get_class_prior"]

@@ -35,8 +35,8 @@ from discreet.estimators.parameters import (
 )
 from discreet.estimators.private import ChargeCallback, FitAccounting, PrivateEstimator, check_bins
 from discreet.randomness import as_random
-from discreet.schema import Schema
-from discreet.statistics import Statistics
+from discreet.schema.schema import Schema
+from discreet.statistics.statistics import Statistics
 from discreet.tables.source import InMemorySource, Source, TableSource
 
 __all__ = ["CentralNB"]

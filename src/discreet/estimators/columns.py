@@ -13,9 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding import _to_flat_array, is_missing, parse_numbers
 from discreet.errors import SchemaError
-from discreet.schema import Categorical, Feature, Numeric, Schema, format_value
+from discreet.schema.cells import _to_flat_array, is_missing, parse_numbers
+from discreet.schema.schema import Categorical, Feature, Numeric, Schema, format_value
 
 __all__ = [
     "ColumnKind",

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from discreet.encoding import Cells
 from discreet.errors import MissingDependencyError, SchemaError
 from discreet.estimators.base import CheckedParams, TrainingRows
 from discreet.estimators.parameters import (
@@ -31,10 +30,11 @@ from discreet.estimators.private import (
 from discreet.federated.counters import make_feature_requests
 from discreet.federated.simulation import RoundTerms, simulate_horizontal, simulate_vertical
 from discreet.model import NaiveBayesModel
-from discreet.privacy import Guarantee
+from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import as_random
-from discreet.schema import Numeric
-from discreet.statistics import Statistics
+from discreet.schema.cells import Cells
+from discreet.schema.schema import Numeric
+from discreet.statistics.statistics import Statistics
 
 __all__ = ["FederatedNB"]
 

@@ -30,9 +30,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding import _to_flat_array, is_missing
-from discreet.privacy import Guarantee
-from discreet.schema import format_value
+from discreet.privacy.guarantee import Guarantee
+from discreet.schema.cells import _to_flat_array, is_missing
+from discreet.schema.schema import format_value
 
 __all__ = ["FitHistory", "PrivacySpend", "current_history", "hash_rows", "hash_source"]
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import CellCodes
-from discreet.encoding import encode_classes
 from discreet.errors import SchemaError
-from discreet.estimators import surroundings
-from discreet.schema import Schema, format_value
+from discreet.estimators import sklearn_context as surroundings
+from discreet.schema.cells import encode_classes
+from discreet.schema.schema import Schema, format_value
 
 __all__ = ["match_labels"]
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.collection.simulation import simulate_tally
-from discreet.encoding import Bins, get_columns
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess, estimate
 from discreet.estimators.base import CheckedParams, TrainingRows
@@ -43,12 +42,13 @@ from discreet.local.plan import Design, Plan
 from discreet.local.planning import MeanApproach, PlanOptions, compute_quantile_cuts, make_plan
 from discreet.local.waves import combine_waves, compute_focus
 from discreet.mechanisms.frequency import ORACLES
-from discreet.privacy import Guarantee
-from discreet.projection import DCA, PCA, Projection, fit_projection
+from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import as_random
-from discreet.schema import Numeric, Schema
-from discreet.scoring import Scoring
-from discreet.statistics import Statistics
+from discreet.schema.cells import Bins, get_columns
+from discreet.schema.projection import DCA, PCA, Projection, fit_projection
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.scoring import Scoring
+from discreet.statistics.statistics import Statistics
 from discreet.tables.in_memory import CountRequest, count_arrays
 
 __all__ = ["LocalNB"]
@@ -119,7 +119,7 @@ class LocalNB(PrivateEstimator):
         Whether questions are dealt out in exact shares or drawn by each respondent.
     shuffled : bool, default False
         Whether an anonymiser shuffles the reports. Each report may then reveal more, and questions
-        are drawn, whatever ``assignment`` says: see :mod:`discreet.shuffling`.
+        are drawn, whatever ``assignment`` says: see :mod:`discreet.privacy.shuffling`.
     delta : float, default 1e-8
         Of shuffled reports; not used otherwise.
     likelihood : {"gaussian", "truncated"}

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from discreet.encoding import Cells
 from discreet.errors import EstimationError
 from discreet.estimators.base import NaiveBayesEstimator, get_class_prior
 from discreet.estimators.parameters import (
@@ -19,9 +18,10 @@ from discreet.estimators.parameters import (
     ParamRule,
     make_number_rule,
 )
-from discreet.schema import Categorical, Feature, Schema, format_value
-from discreet.scoring import Scoring
-from discreet.statistics import Statistics, Table
+from discreet.schema.cells import Cells
+from discreet.schema.schema import Categorical, Feature, Schema, format_value
+from discreet.statistics.scoring import Scoring
+from discreet.statistics.statistics import Statistics, Table
 from discreet.tables.in_memory import count_arrays
 
 __all__ = ["MixedNB"]

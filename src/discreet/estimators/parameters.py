@@ -15,13 +15,13 @@ from typing import Any, get_args
 
 import numpy as np
 
-from discreet.encoding import MAX_BINS
 from discreet.errors import DiscreetError, FormatError, PrivacyError, SchemaError
 from discreet.estimation import Postprocess
-from discreet.ledger import Ledger
-from discreet.losses import to_shortest_float
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.rounding import to_shortest_float
 from discreet.randomness import Random
-from discreet.schema import Schema
+from discreet.schema.cells import MAX_BINS
+from discreet.schema.schema import Schema
 
 __all__ = [
     "BINS_RULE",

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import RefusedError, SchemaError
-from discreet.estimators import surroundings
+from discreet.estimators import sklearn_context as surroundings
 from discreet.estimators.base import CheckedParams, NaiveBayesEstimator, TrainingRows
 from discreet.estimators.fit_history import (
     PROCESS_HISTORY,
@@ -31,10 +31,10 @@ from discreet.estimators.fit_history import (
     hash_rows,
 )
 from discreet.model import NaiveBayesModel
-from discreet.privacy import Account, Guarantee, format_rounded_up, require_paid
+from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up, require_paid
 from discreet.randomness import Random
-from discreet.schema import Numeric, Schema
-from discreet.statistics import Statistics
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.statistics import Statistics
 
 __all__ = [
     "SIMULATION_ASSUMPTION",

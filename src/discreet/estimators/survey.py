@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.collection.simulation import simulate_tally
-from discreet.encoding import is_missing
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess
 from discreet.estimators.base import CheckedParams, TrainingRows
@@ -36,11 +35,12 @@ from discreet.estimators.private import (
     with_simulation_assumption,
 )
 from discreet.mechanisms.laws import parse_rational
+from discreet.privacy.shuffling import Shuffle
 from discreet.randomness import as_random
-from discreet.schema import Schema
-from discreet.scoring import Scoring
-from discreet.shuffling import Shuffle
-from discreet.statistics import Statistics
+from discreet.schema.cells import is_missing
+from discreet.schema.schema import Schema
+from discreet.statistics.scoring import Scoring
+from discreet.statistics.statistics import Statistics
 from discreet.survey.files import reduce_weights
 from discreet.survey.inversion import estimate_statistics
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
@@ -105,7 +105,7 @@ class SurveyNB(PrivateEstimator):
         Public law of the personal answers; columns that are not named have a uniform one.
     shuffled : bool, default False
         Whether an anonymiser shuffles the sheets: then the promise against everyone who sees only
-        those is stronger than the sheet's own (:mod:`discreet.shuffling`).
+        those is stronger than the sheet's own (:mod:`discreet.privacy.shuffling`).
     delta : float, default 1e-8
         Of shuffled sheets; not used otherwise.
     bins : int or mapping, default 8

@@ -15,10 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Floats, Integers
-from discreet.encoding import Bins, Cells, Grid, parse_numbers
 from discreet.errors import SchemaError
-from discreet.schema import Numeric, Schema
-from discreet.statistics import Moments, Statistics, Table, compute_precision_weighted_mean
+from discreet.schema.cells import Bins, Cells, Grid, parse_numbers
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.statistics import (
+    Moments,
+    Statistics,
+    Table,
+    compute_precision_weighted_mean,
+)
 
 if TYPE_CHECKING:
     from discreet.tables.in_memory import CountRequest

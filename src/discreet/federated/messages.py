@@ -15,12 +15,12 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from discreet.documents import Body, encode_canonical, parse_json
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.signed import Agreement
 from discreet.federated.crypto.sealing import compute_content_length, compute_sealed_length
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
+from discreet.files.documents import Body, encode_canonical, parse_json
 
 __all__ = [
     "CHUNK_BYTES",

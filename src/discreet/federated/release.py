@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Floats, Integers
-from discreet.documents import Body, dump_document, load_document
 from discreet.federated.agreement.promise import find_inconsistent_features
 from discreet.federated.refusals import ProtocolError
+from discreet.files.documents import Body, dump_document, load_document
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
     from discreet.model import NaiveBayesModel
-    from discreet.privacy import Guarantee
-    from discreet.statistics import Statistics
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.statistics.statistics import Statistics
 
 __all__ = ["MAX_MODEL_BYTES", "Release", "round_model"]
 

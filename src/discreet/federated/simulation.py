@@ -20,7 +20,7 @@ from discreet.federated.agreement.manifest import Aggregation, Manifest, Mode
 from discreet.federated.counters import FeatureRequest
 from discreet.federated.release import Release
 from discreet.randomness import Random
-from discreet.schema import Schema
+from discreet.schema.schema import Schema
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey

@@ -24,7 +24,7 @@ _EXPORTS = {
     "MemoryStore": "collection.store",
     "Report": "collection.report",
     "Tally": "collection.tally",
-    "tally_parquet": "collection.bulk",
+    "tally_parquet": "collection.parquet_tally",
     "estimate_statistics": "local.inversion",
 }
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from discreet.collection.bulk import tally_parquet
+    from discreet.collection.parquet_tally import tally_parquet
     from discreet.collection.report import Report
     from discreet.collection.respondent import Respondent
     from discreet.collection.store import FolderStore, MemoryStore

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Floats, Integers
-from discreet.encoding import Cells, encode_classes, parse_numbers, respondent_error_context
 from discreet.errors import SchemaError
 from discreet.mechanisms.frequency import FrequencyOracle
 from discreet.randomness import Random
-from discreet.schema import Categorical, Numeric
+from discreet.schema.cells import Cells, encode_classes, parse_numbers, respondent_error_context
+from discreet.schema.schema import Categorical, Numeric
 
 if TYPE_CHECKING:
     from discreet.local.plan import Plan

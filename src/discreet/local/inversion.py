@@ -21,9 +21,14 @@ from discreet.estimation import norm_sub
 from discreet.local.plan import Plan, Question
 from discreet.mechanisms.frequency import FrequencyOracle
 from discreet.mechanisms.mean import MeanOracle
-from discreet.privacy import Guarantee
-from discreet.schema import Numeric
-from discreet.statistics import Moments, Statistics, Table, compute_precision_weighted_mean
+from discreet.privacy.guarantee import Guarantee
+from discreet.schema.schema import Numeric
+from discreet.statistics.statistics import (
+    Moments,
+    Statistics,
+    Table,
+    compute_precision_weighted_mean,
+)
 
 __all__ = [
     "CellPrecision",

@@ -22,16 +22,16 @@ from pydantic import Field
 
 from discreet.arrays import Floats, Integers
 from discreet.collection.protocol import CollectionDocument
-from discreet.documents import Body, load_document, read_text
-from discreet.encoding import Cells
 from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.files.documents import Body, load_document, read_text
 from discreet.local import device as devices
 from discreet.local.question import Question, QuestionBody
-from discreet.privacy import INFERRED_REASON, Charge, Guarantee, format_odds_sentence
-from discreet.projection import Projection, ProjectionBody
+from discreet.privacy.guarantee import INFERRED_REASON, Charge, Guarantee, format_odds_sentence
+from discreet.privacy.shuffling import Blanket, Shuffle, ShuffleBody
 from discreet.randomness import Random
-from discreet.schema import Categorical, Numeric, Schema, SchemaBody
-from discreet.shuffling import Blanket, Shuffle, ShuffleBody
+from discreet.schema.cells import Cells
+from discreet.schema.projection import Projection, ProjectionBody
+from discreet.schema.schema import Categorical, Numeric, Schema, SchemaBody
 
 __all__ = ["Assignment", "Design", "Plan", "Question", "Wave"]
 

@@ -14,16 +14,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.encoding import Bins, Cells, parse_numbers, resolve_bins
 from discreet.errors import PrivacyError, SchemaError
 from discreet.local.plan import Assignment, Design, Plan, Question, Wave, split_epsilon
-from discreet.losses import to_shortest_float
 from discreet.mechanisms.frequency import FrequencyOracle, make_oracle
 from discreet.mechanisms.mean import DuchiMany, HybridMany, LaplaceMean, MeanOracle, OneBit
 from discreet.mechanisms.mean import PiecewiseMany as Piecewise
-from discreet.projection import Projection
-from discreet.schema import Categorical, Numeric, Schema
-from discreet.shuffling import Blanket, Shuffle
+from discreet.privacy.rounding import to_shortest_float
+from discreet.privacy.shuffling import Blanket, Shuffle
+from discreet.schema.cells import Bins, Cells, parse_numbers, resolve_bins
+from discreet.schema.projection import Projection
+from discreet.schema.schema import Categorical, Numeric, Schema
 
 __all__ = ["PlanOptions", "compute_quantile_cuts", "compute_question_cost", "make_plan"]
 
@@ -68,7 +68,7 @@ class PlanOptions:
         apply it to a record, and a model takes the original columns.
     shuffled : float, optional
         The delta of a collection whose reports an anonymiser shuffles. Each report then has the
-        largest local epsilon that keeps the promise (:mod:`discreet.shuffling`).
+        largest local epsilon that keeps the promise (:mod:`discreet.privacy.shuffling`).
     wave : Wave, optional
         What a later wave follows from: see :func:`~discreet.local.waves.next_plan`.
     respondents_all_waves : int, optional

@@ -13,11 +13,11 @@ import numpy as np
 
 from discreet.arrays import Booleans, Integers
 from discreet.collection.protocol import MAX_ENUMERATED_OUTPUTS, MAX_EXACT_INTEGER
-from discreet.documents import Body
 from discreet.errors import PrivacyError, SchemaError
+from discreet.files.documents import Body
 from discreet.mechanisms.frequency import DE, SHE, SS, FrequencyOracle, make_oracle
 from discreet.mechanisms.mean import MEAN_ORACLES, LaplaceMean, MeanOracle
-from discreet.shuffling import Blanket
+from discreet.privacy.shuffling import Blanket
 
 __all__ = ["Question", "QuestionBody", "make_mean_oracle"]
 

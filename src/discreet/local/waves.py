@@ -22,9 +22,9 @@ from discreet.local.inversion import CountEstimate, estimate_statistics, pool_co
 from discreet.local.plan import Design, Plan, Wave
 from discreet.local.planning import PlanOptions, make_plan
 from discreet.model import CellFactor, NaiveBayesModel
-from discreet.schema import Numeric
-from discreet.shuffling import Shuffle
-from discreet.statistics import Statistics, Table
+from discreet.privacy.shuffling import Shuffle
+from discreet.schema.schema import Numeric
+from discreet.statistics.statistics import Statistics, Table
 
 __all__ = ["check_shares", "combine_waves", "compute_focus", "next_plan"]
 

@@ -30,8 +30,8 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from discreet.errors import PrivacyError
-from discreet.losses import convert_rho_to_epsilon
 from discreet.mechanisms.additive_noise import AdditiveNoise, Uniforms, find_crossing
+from discreet.privacy.rounding import convert_rho_to_epsilon
 from discreet.randomness import Number
 
 __all__ = [

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.losses import exp_rounded_down, log_to_nearest
 from discreet.mechanisms.mean_oracle import MeanOracle, require_in_range
 from discreet.mechanisms.mean_scalar import ScalarOracle
 from discreet.mechanisms.oracle import Flags, format_percent
+from discreet.privacy.rounding import exp_rounded_down, log_to_nearest
 from discreet.randomness import Random
 from discreet.randomness.samplers import PROBABILITY_UNIT
 

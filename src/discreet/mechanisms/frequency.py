@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Integers
 from discreet.errors import PrivacyError, SchemaError
-from discreet.losses import exp_rounded_down
 from discreet.mechanisms.hashing import HR, OLH
 from discreet.mechanisms.oracle import (
     PROBABILITY_UNIT,
@@ -43,6 +42,7 @@ from discreet.mechanisms.oracle import (
     to_probability,
 )
 from discreet.mechanisms.unary import OUE, SHE, SUE, THE, UnaryOracle
+from discreet.privacy.rounding import exp_rounded_down
 from discreet.randomness import Random
 
 __all__ = [

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats, Integers
-from discreet.losses import exp_rounded_down
 from discreet.mechanisms.oracle import (
     PROBABILITY_UNIT,
     Flags,
@@ -30,8 +29,9 @@ from discreet.mechanisms.oracle import (
     split_into_batches,
     to_probability,
 )
+from discreet.privacy.rounding import exp_rounded_down
+from discreet.privacy.shuffling import Blanket
 from discreet.randomness import Random
-from discreet.shuffling import Blanket
 
 __all__ = ["HR", "OLH"]
 

@@ -23,13 +23,13 @@ import numpy as np
 
 from discreet.arrays import Integers
 from discreet.errors import PrivacyError, SchemaError
-from discreet.losses import exp_rounded_up
 from discreet.mechanisms.duchi import Duchi, DuchiMany
 from discreet.mechanisms.mean_oracle import MeanOracle, compute_rounding_variance
 from discreet.mechanisms.mean_scalar import ScalarOracle
 from discreet.mechanisms.oracle import Flags
 from discreet.mechanisms.piecewise import Hybrid, Piecewise
 from discreet.mechanisms.sampled import HybridMany, OneBit, PiecewiseMany
+from discreet.privacy.rounding import exp_rounded_up
 from discreet.randomness import Random
 from discreet.randomness.samplers import MAX_SCALE
 

@@ -25,9 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.arrays import Booleans, Floats, Integers
 from discreet.errors import PrivacyError, SchemaError
-from discreet.losses import log_to_nearest
+from discreet.privacy.rounding import log_to_nearest
+from discreet.privacy.shuffling import Blanket
 from discreet.randomness import Random
-from discreet.shuffling import Blanket
 
 __all__ = ["FrequencyOracle"]
 

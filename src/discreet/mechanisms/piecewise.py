@@ -19,11 +19,11 @@ import numpy as np
 
 from discreet.arrays import Integers
 from discreet.errors import SchemaError
-from discreet.losses import exp_rounded_down, log_to_nearest
 from discreet.mechanisms.duchi import Duchi
 from discreet.mechanisms.mean_oracle import compute_rounding_variance
 from discreet.mechanisms.mean_scalar import ScalarOracle
 from discreet.mechanisms.oracle import Flags, format_percent
+from discreet.privacy.rounding import exp_rounded_down, log_to_nearest
 from discreet.randomness import Random
 from discreet.randomness.samplers import PROBABILITY_UNIT
 

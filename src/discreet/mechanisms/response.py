@@ -34,7 +34,6 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import EstimationError, PrivacyError, SchemaError
-from discreet.losses import exp_rounded_down, log_rounded_up
 from discreet.mechanisms.laws import (
     AnswerLaw,
     Theta,
@@ -48,6 +47,7 @@ from discreet.mechanisms.oracle import (
     format_percent,
     to_probability,
 )
+from discreet.privacy.rounding import exp_rounded_down, log_rounded_up
 from discreet.randomness import Random
 
 __all__ = ["RESPONSE_MODELS", "Related", "Response", "Unrelated"]
@@ -160,7 +160,7 @@ class Response(abc.ABC):
     @cached_property
     def _exact_epsilon(self) -> float:
         if math.prod(self.sizes) <= 64:
-            from discreet.losses import compute_channel_epsilon
+            from discreet.privacy.rounding import compute_channel_epsilon
 
             return compute_channel_epsilon(self.channel())
         worst_ratio = self.compute_worst_ratio()

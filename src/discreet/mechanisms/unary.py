@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import PrivacyError
-from discreet.losses import exp_rounded_down, exp_rounded_up
 from discreet.mechanisms.oracle import (
     PROBABILITY_UNIT,
     Flags,
@@ -31,8 +30,9 @@ from discreet.mechanisms.oracle import (
     split_into_batches,
     to_probability,
 )
+from discreet.privacy.rounding import exp_rounded_down, exp_rounded_up
+from discreet.privacy.shuffling import Blanket
 from discreet.randomness import Random
-from discreet.shuffling import Blanket
 
 __all__ = ["OUE", "SHE", "SUE", "THE", "UnaryOracle"]
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats, Indices, Integers
-from discreet.encoding import encode_classes
 from discreet.errors import EstimationError
 from discreet.model import NaiveBayesModel, compute_log_posterior
-from discreet.schema import Value, format_value
+from discreet.schema.cells import encode_classes
+from discreet.schema.schema import Value, format_value
 
 __all__ = ["Scores", "compute_wilson_interval", "cross_validate", "score_model", "split_folds"]
 

@@ -12,11 +12,11 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.documents import Body
-from discreet.encoding import Cells, parse_numbers
 from discreet.errors import FormatError
-from discreet.schema import Numeric, Schema
-from discreet.statistics import load_cells
+from discreet.files.documents import Body
+from discreet.schema.cells import Cells, parse_numbers
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.statistics import load_cells
 
 __all__ = [
     "CellBody",

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from discreet import conveniences
 from discreet.arrays import Floats
-from discreet.documents import Body, dump_document, load_document, read_text
-from discreet.encoding import Cells, get_columns, parse_numbers, refuse_infinity
 from discreet.errors import FormatError, error_context
-from discreet.model.explanation import Evidence, Explanation, show_model
+from discreet.files.documents import Body, dump_document, load_document, read_text
+from discreet.model.explanation import Evidence, Explanation
 from discreet.model.factors import (
     CellBody,
     CellFactor,
@@ -35,9 +35,10 @@ from discreet.model.factors import (
     decode_factor,
     encode_factor,
 )
-from discreet.privacy import Guarantee, GuaranteeBody
-from discreet.projection import Projection, ProjectionBody
-from discreet.schema import Schema, SchemaBody
+from discreet.privacy.guarantee import Guarantee, GuaranteeBody
+from discreet.schema.cells import Cells, get_columns, parse_numbers, refuse_infinity
+from discreet.schema.projection import Projection, ProjectionBody
+from discreet.schema.schema import Schema, SchemaBody
 
 __all__ = ["NaiveBayesModel", "compute_log_posterior"]
 
@@ -243,7 +244,7 @@ class NaiveBayesModel:
 
     def show(self, strongest: int = 10) -> None:
         """Print the promise, the priors and the strongest evidence for people."""
-        show_model(self, strongest)
+        conveniences.show_model(self, strongest)
 
     def plot(self, strongest: int = 12, ax: Any = None) -> Any:
         """The strongest evidence as bars (needs ``discreet[plot]``); gives the matplotlib axes.
@@ -253,14 +254,10 @@ class NaiveBayesModel:
         strongest : int, default 12
         ax : matplotlib axes, optional
         """
-        from discreet.report.plots import plot_model
-
-        return plot_model(self, strongest, ax)
+        return conveniences.plot_model(self, strongest, ax)
 
     def _repr_html_(self) -> str:
-        from discreet.report.notebook import render_model
-
-        return render_model(self)
+        return conveniences.render_html(self)
 
     def to_json(self) -> str:
         """Write the model as versioned JSON."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from discreet import __version__
-from discreet.encoding import Cells
 from discreet.model import GaussianFactor, NaiveBayesModel
-from discreet.projection import Projection
-from discreet.schema import Categorical, Numeric, format_value
+from discreet.schema.cells import Cells
+from discreet.schema.projection import Projection
+from discreet.schema.schema import Categorical, Numeric, format_value
 
 __all__ = ["Graph"]
 

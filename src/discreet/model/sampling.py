@@ -17,7 +17,7 @@ from discreet.errors import EstimationError
 from discreet.model.factors import CellFactor, GaussianFactor
 from discreet.model.naive_bayes import NaiveBayesModel
 from discreet.randomness import Random, as_random
-from discreet.schema import Categorical, Numeric
+from discreet.schema.schema import Categorical, Numeric
 
 __all__ = ["sample_records"]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.model import GaussianFactor
 from discreet.model.evaluation import score_model
-from discreet.papers.drawing import Figure, Panel, make_flat_line
+from discreet.papers.paper_figures import Figure, Panel, make_flat_line
 from discreet.papers.results import (
     MAX_CLOSE_DIFFERENCE,
     PairedDifference,
@@ -23,8 +23,8 @@ from discreet.papers.results import (
     check_all_hold,
     format_verdict,
 )
-from discreet.privacy import format_rounded_up
-from discreet.schema import Categorical, Numeric
+from discreet.privacy.guarantee import format_rounded_up
+from discreet.schema.schema import Categorical, Numeric
 
 TITLE = "Naive Bayes under local differential privacy, reproduced"
 NOTES = """
@@ -54,7 +54,7 @@ points are the limit of every page here. This page had 4 points for "very close"
 seeing results, and the verdict on Car changed with the seeds; beside the verdict stands now for
 which limits it would be the same.
 """
-CODE = ("estimators", "local", "mechanisms", "collection", "estimation", "projection.py")
+CODE = ("estimators", "local", "mechanisms", "collection", "estimation", "schema/projection.py")
 REPEATS = 50
 
 DISCRETE_TABLES = ("car", "chess", "mushroom", "connect4")
@@ -208,11 +208,11 @@ def _score_discrete(cell: PaperCell, repeat: int) -> float:
 def _score_all_answered(plan: Any, X: Any, y: Any, X_test: Any, y_test: Any, seed: int) -> float:
     """The other reading: n + 1 reports of epsilon each from everyone."""
     from discreet.collection.tally import Tally
-    from discreet.encoding import encode_classes
     from discreet.estimation import estimate
     from discreet.local.inversion import estimate_statistics
     from discreet.randomness import SeededRandom
-    from discreet.statistics import Table
+    from discreet.schema.cells import encode_classes
+    from discreet.statistics.statistics import Table
 
     columns = {column_name: X[column_name].to_numpy() for column_name in plan.schema.names}
     encoded_answers = plan.encode_columns(columns, encode_classes(plan.schema, y))
@@ -276,7 +276,7 @@ def _score_continuous(cell: PaperCell, repeat: int) -> float:
     options: dict[str, Any] = {"schema": dataset.schema, "random_state": repeat}
     options["bins"] = BINS_BY_TABLE[table]
     if cell["projection"] != "raw":
-        from discreet.projection import DCA, PCA
+        from discreet.schema.projection import DCA, PCA
 
         component_count = 1 if is_gaussian else COMPONENTS_BY_PROJECTION[table, cell["projection"]]
         options["projection"] = {"PCA": PCA, "DCA": DCA}[cell["projection"]](component_count)

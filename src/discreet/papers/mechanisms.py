@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.papers.drawing import Figure, Panel, PlotLine
+from discreet.papers.paper_figures import Figure, Panel, PlotLine
 from discreet.papers.results import PaperCell, PaperResults, Statement
-from discreet.privacy import format_rounded_up
+from discreet.privacy.guarantee import format_rounded_up
 
 TITLE = "Advanced local mechanisms for machine learning, checked"
 NOTES = """
@@ -202,7 +202,7 @@ def _compute_tail_epsilon(epsilon: float, resolution: int) -> float:
 
 
 def _compute_epsilon(channel_rows: Sequence[Sequence[Fraction]]) -> float:
-    from discreet.losses import compute_channel_epsilon
+    from discreet.privacy.rounding import compute_channel_epsilon
 
     return float(compute_channel_epsilon(channel_rows))
 

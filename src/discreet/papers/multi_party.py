@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.papers.drawing import Figure, Panel
+from discreet.papers.paper_figures import Figure, Panel
 from discreet.papers.results import (
     MAX_CLOSE_DIFFERENCE,
     PairedDifference,
@@ -20,7 +20,7 @@ from discreet.papers.results import (
     format_percentages,
     format_verdict,
 )
-from discreet.privacy import format_rounded_up
+from discreet.privacy.guarantee import format_rounded_up
 
 TITLE = "Naive Bayes over several data owners, reproduced"
 NOTES = """
@@ -110,7 +110,7 @@ def _generate_key(bits: int, number: int = 0) -> Any:
 
 def _load_parts(table: str, providers: int, row_limit: int | None = None) -> tuple[Any, list[Any]]:
     from discreet.datasets import load
-    from discreet.encoding import encode_classes, get_columns
+    from discreet.schema.cells import encode_classes, get_columns
 
     dataset = load(table)
     feature_columns, class_indices = (
@@ -132,7 +132,7 @@ def _load_parts(table: str, providers: int, row_limit: int | None = None) -> tup
 
 def _count_part(schema: Any, provider_part: Any) -> Any:
     """Class totals and class-by-value tables of one provider."""
-    from discreet.encoding import Cells
+    from discreet.schema.cells import Cells
 
     columns, class_indices = provider_part
     class_count, class_tables = len(schema.classes), []
@@ -236,7 +236,7 @@ def _make_agreement(
 def _time_vertical(table: str, protocol: str) -> dict[str, float]:
     """Label provider, slowest provider, collector and receiver."""
     from discreet.datasets import load
-    from discreet.encoding import encode_classes, get_columns
+    from discreet.schema.cells import encode_classes, get_columns
 
     dataset = load(table)
     schema, class_indices = dataset.schema, encode_classes(dataset.schema, dataset.y)

@@ -22,9 +22,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.documents import write_atomic
 from discreet.errors import SchemaError
-from discreet.papers.drawing import Figure, draw_figure
+from discreet.files.documents import write_atomic
+from discreet.papers.paper_figures import Figure, draw_figure
 from discreet.papers.results import (
     PaperCell,
     PaperResults,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.papers.drawing import PlotLine
+from discreet.papers.paper_figures import PlotLine
 
 __all__ = [
     "MAX_CLOSE_DIFFERENCE",

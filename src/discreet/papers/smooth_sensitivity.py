@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.papers.drawing import Figure, Panel, make_flat_line
+from discreet.papers.paper_figures import Figure, Panel, make_flat_line
 from discreet.papers.results import (
     PairedDifference,
     PaperCell,
@@ -19,7 +19,7 @@ from discreet.papers.results import (
     format_percentages,
     format_verdict,
 )
-from discreet.privacy import format_rounded_up
+from discreet.privacy.guarantee import format_rounded_up
 
 TITLE = "Naive Bayes with smooth sensitivity, reproduced"
 NOTES = """
@@ -192,7 +192,7 @@ def _score_folds(cell: PaperCell, fold_limit: int) -> list[float]:
 
 def _train_model(cell: PaperCell, X: Any, y: Any, schema: Any, seed: int) -> Any:
     from discreet.estimators import CentralNB, MixedNB
-    from discreet.schema import Numeric
+    from discreet.schema.schema import Numeric
 
     parameters = dict(cell.parameters)
     if cell.figure == "14":
@@ -228,8 +228,8 @@ def _train_model(cell: PaperCell, X: Any, y: Any, schema: Any, seed: int) -> Any
 
 
 def _make_majority_model(y: Any, schema: Any) -> Any:
-    from discreet.encoding import encode_classes
     from discreet.model import NaiveBayesModel
+    from discreet.schema.cells import encode_classes
 
     class_counts = np.bincount(encode_classes(schema, y), minlength=len(schema.classes)) + 1e-9
     return NaiveBayesModel(schema, np.log(class_counts / class_counts.sum()), [])
@@ -247,10 +247,10 @@ def fit_published_smooth(X: Any, y: Any, schema: Any, epsilon: float, seed: int)
         What it claims.
     seed : int
     """
-    from discreet.encoding import Cells, encode_classes, parse_numbers
     from discreet.model import CellFactor, GaussianFactor, NaiveBayesModel
-    from discreet.privacy import Guarantee
-    from discreet.schema import Numeric
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.schema.cells import Cells, encode_classes, parse_numbers
+    from discreet.schema.schema import Numeric
 
     rng, class_indices = np.random.default_rng(seed), encode_classes(schema, y)
     numeric_features = [feature for feature in schema.features if isinstance(feature, Numeric)]

@@ -14,7 +14,7 @@ from discreet.model.naive_bayes import NaiveBayesModel
 from discreet.server import tallies
 from discreet.server.database import Database
 from discreet.server.surveys import Survey
-from discreet.statistics import Statistics
+from discreet.statistics.statistics import Statistics
 
 __all__ = ["Analyses", "Analysis"]
 

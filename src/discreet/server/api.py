@@ -17,8 +17,8 @@ from pydantic import BaseModel, Field
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
-from discreet.announcement import Announcement
-from discreet.collection.files import ReportFile
+from discreet.collection.announcement import Announcement
+from discreet.collection.parquet_reports import ReportFile
 from discreet.collection.protocol import parse_collection_json
 from discreet.errors import EstimationError
 from discreet.server import invitations, surveys, tallies
@@ -39,7 +39,7 @@ from discreet.server.reports import (
 )
 from discreet.server.running import Server
 from discreet.server.sealed_arrivals import count_waiting
-from discreet.server.settle import clear_keys, compute_pool_size
+from discreet.server.settling import clear_keys, compute_pool_size
 from discreet.server.surveys import Survey
 
 __all__ = ["router"]
@@ -142,7 +142,7 @@ def get_announcement(request: Request, survey: VisibleSurvey) -> SurveyDescripti
 
 def _encode_infinities(body: Any) -> Any:
     """Encode infinities as strings, since JSON has none."""
-    from discreet.documents import encode_canonical
+    from discreet.files.documents import encode_canonical
 
     return json.loads(encode_canonical(body))
 
@@ -277,7 +277,7 @@ def predict(
     body: Annotated[PredictionRows, Depends(make_body_reader(PredictionRows))],
 ) -> Predictions:
     """Predict classes of records with the model of what is settled now."""
-    from discreet.schema import format_value
+    from discreet.schema.schema import format_value
 
     with refuse_too_few_reports():
         classifier = _get_analysis(request, survey).model

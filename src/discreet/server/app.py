@@ -30,7 +30,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import PlainTextResponse
 
 from discreet import __version__
-from discreet.body_limit import BodyLimit
+from discreet.hosting.body_limit import BodyLimit
 from discreet.server import api, problems, reports, tallies
 from discreet.server import database as db
 from discreet.server.headers import SecurityHeaders

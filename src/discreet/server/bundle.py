@@ -21,7 +21,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from discreet.documents import compute_digest
+from discreet.files.documents import compute_digest
 from discreet.server.headers import make_content_policy
 
 __all__ = ["Bundle", "load_templates"]

@@ -26,7 +26,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError
 
 from discreet.errors import DiscreetError, FormatError
-from discreet.locks import hold_lock
+from discreet.files.locks import hold_lock
 from discreet.server.keys import KeyFolder
 
 __all__ = ["Database", "find_rows", "get_keys", "insert_rows", "lock_survey", "make_insert"]

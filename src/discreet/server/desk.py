@@ -19,10 +19,11 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from discreet.body_limit import ANONYMOUS_BODY_BYTES
+from discreet.display.chart_parts import read_stylesheet
 from discreet.errors import DiscreetError, EstimationError
-from discreet.privacy import Guarantee, format_rounded_up
-from discreet.report.drawing import read_stylesheet
+from discreet.hosting.body_limit import ANONYMOUS_BODY_BYTES
+from discreet.hosting.serving import RequestLimits, read_request_body
+from discreet.privacy.guarantee import Guarantee, format_rounded_up
 from discreet.server import api, drafts, invitations, tallies
 from discreet.server.access import (
     SESSION_DAYS,
@@ -32,7 +33,7 @@ from discreet.server.access import (
     read_session,
 )
 from discreet.server.bundle import MEDIA_TYPES, Bundle, load_templates
-from discreet.server.desk_acts import DeskAction, run_action
+from discreet.server.desk_actions import DeskAction, run_action
 from discreet.server.evidence import format_factor
 from discreet.server.pages import Translator, describe_guarantee
 from discreet.server.prediction import make_prediction
@@ -40,9 +41,8 @@ from discreet.server.problems import Problem
 from discreet.server.reports import get_server, require_guess_quota, require_request_quota
 from discreet.server.results import LIAR_SHARES, SurveyResults, format_report_count
 from discreet.server.sealed_arrivals import count_waiting
-from discreet.server.settle import MAX_WAIT_SECONDS, compute_pool_size
+from discreet.server.settling import MAX_WAIT_SECONDS, compute_pool_size
 from discreet.server.surveys import Survey, utc_day
-from discreet.serving import RequestLimits, read_request_body
 
 __all__ = ["create_desk_router"]
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.announcement import Announcement, AnnouncementTexts
+from discreet.collection.announcement import Announcement, AnnouncementTexts
 from discreet.collection.protocol import parse_collection_json
-from discreet.documents import convert_yaml_to_json, parse_document
 from discreet.errors import FormatError
-from discreet.schema import Categorical, Schema
+from discreet.files.documents import convert_yaml_to_json, parse_document
+from discreet.schema.schema import Categorical, Schema
 
 __all__ = ["EXAMPLE_QUESTIONS", "make_announcement", "parse_collection", "parse_whole_number"]
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from discreet.model.explanation import find_strongest_evidence
 from discreet.model.naive_bayes import NaiveBayesModel
-from discreet.schema import format_value
-from discreet.statistics import Statistics
+from discreet.schema.schema import format_value
+from discreet.statistics.statistics import Statistics
 
 __all__ = ["SupportedOdds", "estimate_odds_range", "find_strongest", "format_factor"]
 

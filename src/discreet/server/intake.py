@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.collection.batches import AnswerBatch, make_comparable_ids
-from discreet.collection.files import (
+from discreet.collection.answer_batches import AnswerBatch, make_comparable_ids
+from discreet.collection.parquet_reports import (
     BATCH_COLUMN,
     REPORT_COLUMNS,
     SIMULATED_KEY,
@@ -158,7 +158,7 @@ def read_batch_rows(
     ----------
     collection : Plan or Questionnaire
     content : bytes
-        A file as :class:`~discreet.collection.files.ReportFile` writes it.
+        A file as :class:`~discreet.collection.parquet_reports.ReportFile` writes it.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

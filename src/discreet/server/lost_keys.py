@@ -12,7 +12,7 @@ from discreet.server import database as db
 from discreet.server.database import Database, lock_survey
 from discreet.server.keys import LostKeyError, format_key_name
 from discreet.server.sealed_arrivals import count_waiting, load_live_keys, retire_keys
-from discreet.server.settle import clear_keys
+from discreet.server.settling import clear_keys
 from discreet.server.surveys import SurveyStore
 
 __all__ = ["check_keys", "give_up_lost"]

@@ -17,7 +17,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
-from discreet.privacy import Guarantee
+from discreet.privacy.guarantee import Guarantee
 from discreet.server.bundle import MEDIA_TYPES, Bundle, load_templates
 from discreet.server.problems import Problem
 from discreet.server.reports import (

@@ -13,7 +13,7 @@ from discreet.estimation.uncertainty import estimate_agreement
 from discreet.model.explanation import Explanation
 from discreet.server.analysis import Analysis
 from discreet.server.evidence import SupportedOdds, estimate_odds_range
-from discreet.statistics import Statistics
+from discreet.statistics.statistics import Statistics
 
 __all__ = ["Prediction", "make_prediction"]
 

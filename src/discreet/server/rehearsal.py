@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.announcement import Announcement, AnnouncementTexts
+from discreet.collection.announcement import Announcement, AnnouncementTexts
 from discreet.collection.simulation import iter_simulated_answers
 from discreet.errors import FormatError
 from discreet.randomness import CryptoRandom
-from discreet.schema import Categorical
+from discreet.schema.schema import Categorical
 from discreet.server import surveys
 from discreet.server.arrivals import store_batch
 from discreet.server.database import Database
 from discreet.server.intake import ReportRow, pack_integers
-from discreet.server.settle import settle_piece
+from discreet.server.settling import settle_piece
 from discreet.server.surveys import SIMULATED_SUFFIX
 
 __all__ = ["create_rehearsal", "simulate_records"]

@@ -19,19 +19,19 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
 
-from discreet.announcement import MAX_REPORT_BYTES
+from discreet.collection.announcement import MAX_REPORT_BYTES
 from discreet.collection.report import ALREADY_SHUFFLED, ID_PATTERN, Report, derive_report_id
 from discreet.errors import FormatError
+from discreet.hosting.serving import RequestLimits, read_request_body
 from discreet.server import invitations
 from discreet.server.arrivals import store_batch
 from discreet.server.intake import ReportRow, read_batch_rows
 from discreet.server.limits import RateLimiter
 from discreet.server.problems import Problem, describe_responses
 from discreet.server.running import Server
-from discreet.server.settle import withdraw_report
+from discreet.server.settling import withdraw_report
 from discreet.server.surveys import Survey
 from discreet.server.writer import WriterBusy
-from discreet.serving import RequestLimits, read_request_body
 
 __all__ = [
     "Slug",

@@ -16,13 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from discreet.collection.size import compute_required_respondents
+from discreet.collection.sample_size import compute_required_respondents
 from discreet.collection.tally import Tally
+from discreet.display.chart_parts import (
+    Axis,
+    ChartTexts,
+    Picture,
+    format_percent,
+    format_whole_percent,
+)
+from discreet.display.charts import EstimateRow, render_estimates
 from discreet.errors import EstimationError
 from discreet.estimation import estimate
-from discreet.report.charts import EstimateRow, render_estimates
-from discreet.report.drawing import Axis, ChartTexts, Picture, format_percent, format_whole_percent
-from discreet.schema import format_value
+from discreet.schema.schema import format_value
 from discreet.server.analysis import Analysis
 from discreet.server.evidence import SupportedOdds, find_strongest
 

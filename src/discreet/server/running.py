@@ -20,7 +20,7 @@ from discreet.server.erasure import erase_deleted, is_pending
 from discreet.server.limits import RateLimiter
 from discreet.server.problems import NOTICES, Problem, format_reason, make_internal_problem
 from discreet.server.settings import ServerSettings
-from discreet.server.settle import SettledPiece, clear_orphaned_keys, settle_piece
+from discreet.server.settling import SettledPiece, clear_orphaned_keys, settle_piece
 from discreet.server.surveys import Survey, SurveyStore, utc_day
 from discreet.server.writer import Writer, WriterBusy
 

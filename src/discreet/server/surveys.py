@@ -9,10 +9,10 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from discreet.announcement import Announcement
+from discreet.collection.announcement import Announcement
 from discreet.collection.protocol import parse_collection_json
-from discreet.documents import compute_digest
 from discreet.errors import SchemaError
+from discreet.files.documents import compute_digest
 from discreet.server import database as db
 from discreet.server import tallies
 from discreet.server.database import Database, lock_survey

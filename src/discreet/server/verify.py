@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-from discreet.announcement import Announcement
-from discreet.documents import compute_digest, parse_json
+from discreet.collection.announcement import Announcement
 from discreet.errors import DiscreetError, FormatError
+from discreet.files.documents import compute_digest, parse_json
 from discreet.server.bundle import RELATIVE_STATIC_ROOT, STATIC_ROOT, Bundle
 
 __all__ = ["ComparedFile", "split_address", "verify_page"]

@@ -23,7 +23,7 @@ _EXPORTS = {
     "MemoryStore": "collection.store",
     "Report": "collection.report",
     "Tally": "collection.tally",
-    "tally_parquet": "collection.bulk",
+    "tally_parquet": "collection.parquet_tally",
     "estimate_statistics": "survey.inversion",
     "estimate_share": "survey.inversion",
     "estimate_sheet_accuracy": "survey.testing",
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from discreet.collection.bulk import tally_parquet
+    from discreet.collection.parquet_tally import tally_parquet
     from discreet.collection.report import Report
     from discreet.collection.respondent import Respondent
     from discreet.collection.store import FolderStore, MemoryStore

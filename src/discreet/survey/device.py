@@ -12,11 +12,11 @@ import numpy as np
 
 from discreet.arrays import Booleans, Integers
 from discreet.collection.protocol import MAX_ENUMERATED_OUTPUTS
-from discreet.encoding import encode_classes, respondent_error_context
 from discreet.errors import SchemaError
 from discreet.mechanisms.response import Unrelated
 from discreet.randomness import Random
-from discreet.schema import Numeric
+from discreet.schema.cells import encode_classes, respondent_error_context
+from discreet.schema.schema import Numeric
 
 if TYPE_CHECKING:
     from discreet.survey.questionnaire import Questionnaire

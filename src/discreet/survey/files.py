@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from discreet.documents import Body, load_document
 from discreet.errors import PrivacyError, SchemaError
+from discreet.files.documents import Body, load_document
 from discreet.mechanisms.laws import MAX_WEIGHT_TOTAL, parse_rational
 from discreet.mechanisms.oracle import to_probability
-from discreet.schema import Categorical, Feature, Numeric, Schema, Value
-from discreet.shuffling import Shuffle
+from discreet.privacy.shuffling import Shuffle
+from discreet.schema.schema import Categorical, Feature, Numeric, Schema, Value
 from discreet.survey.group import GroupBody
 
 if TYPE_CHECKING:

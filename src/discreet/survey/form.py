@@ -15,11 +15,11 @@ from functools import lru_cache
 from html import escape
 from pathlib import Path
 
-from discreet.announcement import AnnouncementTexts
+from discreet.collection.announcement import AnnouncementTexts
 from discreet.errors import FormatError, PrivacyError
 from discreet.mechanisms.laws import parse_rational
 from discreet.mechanisms.response import Related, Response, Unrelated
-from discreet.privacy import format_odds_factor, format_rounded_up
+from discreet.privacy.guarantee import format_odds_factor, format_rounded_up
 from discreet.survey.questionnaire import Questionnaire
 
 __all__ = ["FormTexts", "list_instructions", "load_texts", "render_form"]
@@ -92,7 +92,7 @@ def load_texts(language: str, path: str | None = None) -> Mapping[str, str]:
             )
         page_texts = json.loads((TEXTS_FOLDER / f"{language}.json").read_text(encoding="utf-8"))
         return {**page_texts, **PAPER_TEXTS[language]}
-    from discreet.documents import parse_document, read_text
+    from discreet.files.documents import parse_document, read_text
 
     translation = parse_document(read_text(path), "translation")
     missing_keys = [

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from discreet.documents import Body
 from discreet.errors import PrivacyError, SchemaError
+from discreet.files.documents import Body
 from discreet.mechanisms.laws import AnswerLaw, parse_rational
 from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.mechanisms.response import Related, Response, Unrelated
-from discreet.schema import refuse_set
+from discreet.schema.schema import refuse_set
 
 __all__ = ["Group", "GroupBody", "ResponseModel", "make_channels"]
 

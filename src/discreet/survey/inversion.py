@@ -23,12 +23,12 @@ from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
 from discreet.mechanisms.laws import average_over_axes
 from discreet.mechanisms.response import Unrelated
-from discreet.privacy import Guarantee
-from discreet.statistics import Statistics, Table
+from discreet.privacy.guarantee import Guarantee
+from discreet.statistics.statistics import Statistics, Table
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.variance import ChannelVariance, Estimate
-from discreet.survey.whole import fit_whole_sheets
+from discreet.survey.whole_sheet_em import fit_whole_sheets
 
 __all__ = [
     "Estimate",

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.losses import sum_rounded_up
 from discreet.mechanisms.response import Unrelated
+from discreet.privacy.rounding import sum_rounded_up
 from discreet.randomness import SeededRandom
 from discreet.survey.beliefs import Attacker, Beliefs
 from discreet.survey.questionnaire import Questionnaire

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from discreet.losses import sum_rounded_up
 from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.mechanisms.response import Related
-from discreet.privacy import INFERRED_REASON, Charge, Guarantee, format_odds_sentence
+from discreet.privacy.guarantee import INFERRED_REASON, Charge, Guarantee, format_odds_sentence
+from discreet.privacy.rounding import sum_rounded_up
 
 if TYPE_CHECKING:
     from discreet.survey.questionnaire import Questionnaire

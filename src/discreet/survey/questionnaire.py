@@ -24,16 +24,16 @@ import numpy as np
 
 from discreet.arrays import Floats, Integers
 from discreet.collection.protocol import CollectionDocument, DrawingDevice
-from discreet.encoding import Bins, Cells
 from discreet.errors import PrivacyError, SchemaError
-from discreet.losses import sum_rounded_up
 from discreet.mechanisms.laws import AnswerLaw, compute_joint_law
 from discreet.mechanisms.response import Response, Unrelated
-from discreet.privacy import Guarantee
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.rounding import sum_rounded_up
+from discreet.privacy.shuffled_sheets import SheetBlanket
+from discreet.privacy.shuffling import AnyBlanket, Blanket, Shuffle
 from discreet.randomness import Random
-from discreet.schema import Categorical, Numeric, Schema, refuse_set
-from discreet.shuffled_sheets import SheetBlanket
-from discreet.shuffling import AnyBlanket, Blanket, Shuffle
+from discreet.schema.cells import Bins, Cells
+from discreet.schema.schema import Categorical, Numeric, Schema, refuse_set
 from discreet.survey import device as devices
 from discreet.survey.group import Group, ResponseModel, make_channels
 from discreet.survey.promise import format_respondent_sentence, make_guarantee
@@ -502,7 +502,7 @@ class Questionnaire(CollectionDocument):
     @classmethod
     def from_yaml(cls, text: str) -> Questionnaire:
         """Read the same from YAML. yes and no stay words, not true and false."""
-        from discreet.documents import convert_yaml_to_json
+        from discreet.files.documents import convert_yaml_to_json
         from discreet.survey.files import parse_questionnaire
 
         return parse_questionnaire(convert_yaml_to_json(text, "questionnaire"))
@@ -510,7 +510,7 @@ class Questionnaire(CollectionDocument):
     @classmethod
     def read(cls, path: str | Path) -> Questionnaire:
         """Read a questionnaire file, YAML if its name says so."""
-        from discreet.documents import read_text
+        from discreet.files.documents import read_text
 
         text = read_text(path)
         is_yaml = Path(path).suffix.lower() in (".yaml", ".yml")

@@ -18,9 +18,9 @@ from functools import cache, partial
 from itertools import count
 from typing import Any
 
-from discreet.encoding import MAX_NUMBER_LENGTH, NUMBER_PATTERN, Cells
 from discreet.errors import SchemaError
-from discreet.schema import format_value
+from discreet.schema.cells import MAX_NUMBER_LENGTH, NUMBER_PATTERN, Cells
+from discreet.schema.schema import format_value
 from discreet.tables.frames import make_unknown_text
 
 __all__ = ["find_bin", "find_fractions", "make_double", "make_group_key", "read_numbers"]

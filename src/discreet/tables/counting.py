@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Array
-from discreet.encoding import Cells, Grid, build_cells, encode_classes, get_columns
 from discreet.errors import SchemaError
-from discreet.schema import Numeric, Schema
-from discreet.statistics import Moments, OrderStatistics, Statistics, Table
+from discreet.schema.cells import Cells, Grid, build_cells, encode_classes, get_columns
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.statistics import Moments, OrderStatistics, Statistics, Table
 from discreet.tables.engines import (
     fetch_arrow,
     get_source_kind,

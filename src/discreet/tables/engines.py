@@ -21,8 +21,10 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Literal
 
-from discreet.encoding import get_columns
 from discreet.errors import FormatError, SchemaError
+from discreet.privacy.ledger import remove_credentials
+from discreet.schema.cells import get_columns
+from discreet.schema.drafting import read_header
 from discreet.tables.databases import open_database, refuse_unclear_types
 from discreet.tables.frames import convert_to_arrow
 from discreet.tables.spark import find_java_home, get_spark_session, open_spark_table
@@ -39,6 +41,7 @@ __all__ = [
     "open_parquet",
     "open_rows",
     "open_table",
+    "read_column_types",
 ]
 
 SourceKind = Literal["arrays", "frame", "ibis", "spark", "csv", "parquet", "url"]
@@ -413,3 +416,23 @@ def _open_spark_file(path: str) -> Any:
     return open_spark_table(
         reader.csv(path, header=True, sep=delimiter, quote='"', escape='"', multiLine=True)
     )
+
+
+def read_column_types(source: str, table: str | None = None) -> tuple[str, dict[str, Any]]:
+    """Read how a source is called where people see it, and its columns; no row is read.
+
+    Parameters
+    ----------
+    source : path, glob or URL
+    table : str, optional
+        Name of the table, for a database URL.
+
+    Returns
+    -------
+    (str, dict of column name to type)
+        The type of a column of a CSV file is None: it states none.
+    """
+    source_name = os.path.basename(source) if "://" not in source else remove_credentials(source)
+    if get_source_kind(source) == "csv":
+        return source_name, dict.fromkeys(read_header(list_files(source)[0]))
+    return source_name, dict(open_table(source, table=table).schema().items())

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding import Cells, is_missing, parse_numbers, to_object_array
-from discreet.schema import Numeric, Schema, format_value
+from discreet.schema.cells import Cells, is_missing, parse_numbers, to_object_array
+from discreet.schema.schema import Numeric, Schema, format_value
 
 __all__ = ["convert_to_arrow", "make_unknown_text"]
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Booleans, CellCodes, Floats
-from discreet.encoding import Bins, Cells, Grid, build_cells, parse_numbers, refuse_infinity
 from discreet.errors import SchemaError
-from discreet.schema import Numeric, Schema
-from discreet.statistics import Moments, OrderStatistics, Statistics, Table
+from discreet.schema.cells import Bins, Cells, Grid, build_cells, parse_numbers, refuse_infinity
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.statistics import Moments, OrderStatistics, Statistics, Table
 
 __all__ = [
     "Binner",

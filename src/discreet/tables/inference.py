@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from discreet.encoding import is_missing
 from discreet.errors import PrivacyWarning, SchemaError
-from discreet.schema import (
+from discreet.schema.cells import is_missing
+from discreet.schema.schema import (
     Categorical,
     Feature,
     Numeric,

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.encoding import NUMBER_HINT, Cells, Grid, parse_numbers, refuse_infinity
 from discreet.errors import SchemaError
-from discreet.schema import Numeric, Schema, abbreviate_value
+from discreet.schema.cells import NUMBER_HINT, Cells, Grid, parse_numbers, refuse_infinity
+from discreet.schema.schema import Numeric, Schema, abbreviate_value
 from discreet.tables.columns import (
     find_bin,
     find_fractions,

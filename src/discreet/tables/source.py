@@ -18,11 +18,11 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.arrays import Array, CellCodes, Indices
-from discreet.encoding import Cells, build_cells
 from discreet.errors import FormatError
 from discreet.randomness import Random
-from discreet.schema import Numeric, Schema
-from discreet.statistics import Statistics, Table
+from discreet.schema.cells import Cells, build_cells
+from discreet.schema.schema import Numeric, Schema
+from discreet.statistics.statistics import Statistics, Table
 from discreet.tables.counting import Progress, TableCounter, read_objects
 from discreet.tables.engines import (
     get_source_kind,

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from discreet.cli import CommandGroup
-from discreet.cli.federated.telling import start_progress_reporter
+from discreet.cli.federated.progress import start_progress_reporter
 from discreet.cli.output import format_example
 
 __all__ = ["federated"]

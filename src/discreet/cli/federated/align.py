@@ -16,7 +16,7 @@ from discreet.cli.federated.files import (
     refuse_unless_resumed,
 )
 from discreet.cli.federated.parties import add_party_options
-from discreet.cli.federated.telling import get_progress_reporter
+from discreet.cli.federated.progress import get_progress_reporter
 from discreet.cli.files import OUTPUT, make_output, open_replacement, write_file
 from discreet.cli.output import format_example, json_option, make_console, print_json
 from discreet.errors import FormatError, MissingDependencyError, SchemaError, error_context
@@ -111,9 +111,9 @@ def align(
     --state, it goes on where it was.
     """
     try:
+        from discreet.federated.alignment.owner_program import run_owner as run_alignment
         from discreet.federated.alignment.party import format_ids
-        from discreet.federated.alignment.program import run_owner as run_alignment
-        from discreet.federated.service.connection import CollectorClient
+        from discreet.federated.service.collector_client import CollectorClient
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
 
@@ -179,7 +179,7 @@ def _read_table(source: str, id_column: str) -> Any:
     """Read a complete table unchanged, CSV as text."""
     import pyarrow as pa
 
-    from discreet.encoding import get_columns
+    from discreet.schema.cells import get_columns
     from discreet.tables.engines import iter_ordered_batches
 
     with error_context(source):

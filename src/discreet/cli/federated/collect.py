@@ -11,12 +11,12 @@ import click
 
 from discreet.cli.federated.confirm import confirm_agreement, known_option, yes_option
 from discreet.cli.federated.files import read_agreement, read_cards, read_identity, read_key
-from discreet.cli.federated.telling import get_progress_reporter
+from discreet.cli.federated.progress import get_progress_reporter
 from discreet.cli.output import format_example
 from discreet.errors import DiscreetError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from discreet.federated.service.relay import CollectorSession
+    from discreet.federated.service.collector_session import CollectorSession
 
 __all__ = ["collect"]
 
@@ -67,11 +67,11 @@ def collect(
     """
     try:
         from discreet.federated.agreement.invitation import Invitation
-        from discreet.federated.alignment.service import AlignmentSession
+        from discreet.federated.alignment.collector_session import AlignmentSession
         from discreet.federated.messages import CHUNK_BYTES
-        from discreet.federated.service.folder import StateFolder
         from discreet.federated.service.server import RoundSession, create_application
-        from discreet.serving import (
+        from discreet.federated.service.state_folder import StateFolder
+        from discreet.hosting.serving import (
             RequestLimits,
             make_tls_options,
             make_web_server,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.federated.telling import get_progress_reporter
+from discreet.cli.federated.progress import get_progress_reporter
 from discreet.errors import PrivacyError
-from discreet.privacy import format_rounded_up
+from discreet.privacy.guarantee import format_rounded_up
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.invitation import Invitation
@@ -46,7 +46,7 @@ def confirm_agreement(agreement: Manifest | Invitation, name: str, yes: bool) ->
     yes : bool
         Whether the answer was given beforehand, by a script.
     """
-    from discreet.federated.agreement.words import describe_agreement
+    from discreet.federated.agreement.description import describe_agreement
 
     click.echo(describe_agreement(agreement) + "\n", err=True)
     if yes:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from discreet.cli.overwrite import refuse_replacement
-from discreet.documents import parse_document, read_text
 from discreet.errors import error_context
+from discreet.files.documents import parse_document, read_text
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.identity import Card, Identity
@@ -107,7 +107,7 @@ def make_ledger_charge(
     """
     if path is None:
         return None
-    from discreet.ledger import Ledger
+    from discreet.privacy.ledger import Ledger
 
     with error_context(path):  # check the ledger before signing: after it, the others wait
         ledger = Ledger(path) if total_epsilon is None else Ledger.create(path, total_epsilon)

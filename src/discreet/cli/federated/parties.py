@@ -24,7 +24,7 @@ from discreet.cli.federated.files import (
     read_manifest,
     refuse_unless_resumed,
 )
-from discreet.cli.federated.telling import get_progress_reporter
+from discreet.cli.federated.progress import get_progress_reporter
 from discreet.cli.files import make_output, write_file
 from discreet.cli.ledgers import require_budget_file
 from discreet.cli.output import format_example
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from discreet.federated.agreement.signed import Role
     from discreet.federated.crypto.paillier import PrivateKey
     from discreet.federated.release import Release
-    from discreet.federated.service.connection import RoundClient
+    from discreet.federated.service.collector_client import RoundClient
 
 __all__ = ["add_party_options", "label", "provide", "receive"]
 
@@ -85,7 +85,7 @@ class _PartyOptions:
     ) -> Iterator[tuple[RoundClient, tuple[Card, ...]]]:
         """Check the role, show the manifest, ask, and connect; nothing is signed yet."""
         try:
-            from discreet.federated.service.connection import RoundClient
+            from discreet.federated.service.collector_client import RoundClient
         except ModuleNotFoundError as error:
             raise MissingDependencyError(str(error.name), "federated") from None
 

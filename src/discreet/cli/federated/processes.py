@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from discreet.cli.federated.telling import ProgressReporter
+from discreet.cli.federated.progress import ProgressReporter
 from discreet.cli.output import make_console, make_table
 from discreet.errors import DiscreetError
 from discreet.federated.agreement.manifest import Manifest

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli.federated.progress import get_progress_reporter
 from discreet.cli.federated.setup import add_terms_options, parse_held_columns
-from discreet.cli.federated.telling import get_progress_reporter
 from discreet.cli.files import make_output, write_file
 from discreet.cli.output import format_example
-from discreet.documents import write_atomic
 from discreet.errors import MissingDependencyError, SchemaError, error_context
+from discreet.files.documents import write_atomic
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
-    from discreet.schema import Schema
+    from discreet.schema.schema import Schema
 
 __all__ = ["rehearse"]
 
@@ -86,7 +86,7 @@ def rehearse(
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
     from discreet.model import NaiveBayesModel
-    from discreet.schema import Schema
+    from discreet.schema.schema import Schema
 
     reporter = get_progress_reporter()
     named_tables = [_parse_named_table(provider_text) for provider_text in providers]

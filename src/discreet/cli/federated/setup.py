@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.federated.files import read_identity, read_key
-from discreet.cli.federated.telling import get_progress_reporter
+from discreet.cli.federated.progress import get_progress_reporter
 from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, make_folder, write_file
 from discreet.cli.output import format_example, json_option, make_console, print_json
 from discreet.cli.overwrite import refuse_replacement
-from discreet.documents import read_text, write_atomic
 from discreet.errors import FormatError, SchemaError, error_context
+from discreet.files.documents import read_text, write_atomic
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.identity import Card
@@ -137,7 +137,7 @@ def identity(
 
 
 def _print_card(card: Card, files: dict[str, str], as_json: bool) -> None:
-    from discreet.federated.agreement.words import describe_card, summarize_card
+    from discreet.federated.agreement.description import describe_card, summarize_card
 
     if as_json:
         print_json({**summarize_card(card), "files": files})
@@ -212,7 +212,7 @@ def manifest(
     from discreet.federated.agreement.manifest import Manifest
     from discreet.federated.counters import make_feature_requests
     from discreet.federated.service.routes import list_routes
-    from discreet.schema import Schema
+    from discreet.schema.schema import Schema
 
     public_schema = Schema.read(schema)
     deadline_time = datetime.now(UTC) + timedelta(seconds=deadline or 0)

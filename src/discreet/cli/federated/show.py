@@ -6,8 +6,8 @@ import click
 
 from discreet.cli.federated.files import read_agreement, read_cards, read_identity
 from discreet.cli.output import format_example, json_option, print_json
-from discreet.documents import parse_document, read_text
 from discreet.errors import FormatError, error_context
+from discreet.files.documents import parse_document, read_text
 
 __all__ = ["show"]
 
@@ -21,7 +21,7 @@ __all__ = ["show"]
 @json_option
 def show(file: str, as_json: bool) -> None:
     """Print the card, identity, manifest or invitation in FILE; of an identity only its card."""
-    from discreet.federated.agreement.words import (
+    from discreet.federated.agreement.description import (
         describe_agreement,
         describe_card,
         summarize_agreement,

@@ -30,7 +30,7 @@ from discreet.errors import SchemaError, error_context
 if TYPE_CHECKING:
     from discreet.local.inversion import CellPrecision
     from discreet.local.plan import Plan, Question
-    from discreet.schema import Schema
+    from discreet.schema.schema import Schema
 
 __all__ = ["check", "perturb", "plan", "report", "shuffle", "size", "tally", "train"]
 
@@ -179,7 +179,7 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
     promised.
     """
     from discreet.local.planning import PlanOptions, make_plan
-    from discreet.schema import Schema
+    from discreet.schema.schema import Schema
 
     approach = chosen["approach"]
     chosen["approach"] = approach if approach == "hybrid" else int(approach)
@@ -216,7 +216,7 @@ def _plan_next_wave(
 ) -> Plan:
     """Plan a later wave; options that all waves share are taken from the previous one."""
     from discreet.local.waves import next_plan
-    from discreet.shuffling import Shuffle
+    from discreet.privacy.shuffling import Shuffle
 
     for option_name, default_value in FIXED_BY_FIRST_WAVE.items():
         if plan_options.get(option_name, default_value) != default_value:
@@ -246,9 +246,9 @@ def _plan_next_wave(
 
 def _apply_public_sample(schema: Schema, plan_options: dict[str, Any]) -> dict[str, Any]:
     """Add cut points and a projection learnt from the public sample to the options of a plan."""
-    from discreet.encoding import encode_classes, get_columns
     from discreet.local.planning import compute_quantile_cuts
-    from discreet.projection import DCA, PCA, fit_projection
+    from discreet.schema.cells import encode_classes, get_columns
+    from discreet.schema.projection import DCA, PCA, fit_projection
     from discreet.tables.engines import iter_ordered_batches
 
     cut_rule, pca_components, dca_components, sample_path = (
@@ -354,7 +354,7 @@ def _make_plan_body(plan: Plan) -> dict[str, Any]:
 
 def _print_plan(plan: Plan, output: str | None) -> None:
     """Print a plan as text; on standard error if the plan itself goes to standard output."""
-    from discreet.privacy import format_rounded_up
+    from discreet.privacy.guarantee import format_rounded_up
 
     printer = make_console(stderr=output is None)
     question_table = make_table("", "question", "asks", "mechanism", ">epsilon", ">cells", ">share")
@@ -423,10 +423,10 @@ def size(
     Everything follows from the variances of the mechanisms; nothing is read but the public schema.
     It says how precise the estimated tables are, not how good a model made from them will be.
     """
-    from discreet.collection.size import compute_required_respondents
+    from discreet.collection.sample_size import compute_required_respondents
     from discreet.local.inversion import compute_precision
     from discreet.local.planning import PlanOptions, make_plan
-    from discreet.schema import Schema
+    from discreet.schema.schema import Schema
 
     if (precision is None) == (respondents is None):
         raise click.UsageError("give --precision or --respondents, one of them")
@@ -448,7 +448,7 @@ def size(
 def _print_precision(
     respondents: int, epsilon: float, cell_precisions: list[CellPrecision]
 ) -> None:
-    from discreet.privacy import format_rounded_up
+    from discreet.privacy.guarantee import format_rounded_up
 
     printer = make_console()
     precision_table = make_table(

@@ -21,7 +21,7 @@ from discreet.cli.output import (
 from discreet.errors import FormatError, error_context
 
 if TYPE_CHECKING:
-    from discreet.announcement import AnnouncementTexts
+    from discreet.collection.announcement import AnnouncementTexts
     from discreet.survey.questionnaire import Questionnaire
 
 __all__ = ["check", "form", "format_epsilon", "new", "read_questionnaire", "size"]
@@ -37,7 +37,7 @@ def read_questionnaire(path: str) -> Questionnaire:
 
 def format_epsilon(epsilon: float) -> str:
     """Format an epsilon; "none" if it is infinite."""
-    from discreet.privacy import format_rounded_up
+    from discreet.privacy.guarantee import format_rounded_up
 
     return "none" if epsilon == float("inf") else format_rounded_up(epsilon, 4)
 
@@ -201,7 +201,7 @@ def _read_words(
     """Read the texts of an announcement in one language."""
     if path is None:
         return None
-    from discreet.announcement import Announcement
+    from discreet.collection.announcement import Announcement
 
     with error_context(path):
         announcement = Announcement.read(path)
@@ -240,7 +240,7 @@ def size(
     shares are, not how good a model will be: for that, try it with "discreet survey randomize" on
     invented people.
     """
-    from discreet.collection.size import compute_required_respondents
+    from discreet.collection.sample_size import compute_required_respondents
     from discreet.survey.inversion import compute_precision
 
     if (precision is None) == (respondents is None):

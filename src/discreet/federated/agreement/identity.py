@@ -23,10 +23,10 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from discreet.documents import Body, dump_document, load_document
 from discreet.errors import FormatError
 from discreet.federated.crypto.key_proof import parse_proof, prove_modulus, verify_modulus
 from discreet.federated.refusals import ProtocolError
+from discreet.files.documents import Body, dump_document, load_document
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey

@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from discreet.documents import Body, load_document
 from discreet.errors import PrivacyError, SchemaError
 from discreet.federated.agreement.identity import Card, CardBody
 from discreet.federated.agreement.signed import (
@@ -24,6 +23,7 @@ from discreet.federated.agreement.signed import (
 )
 from discreet.federated.crypto.curve25519 import POINT_BYTES
 from discreet.federated.messages import BodyLengths, ExpectedMessages
+from discreet.files.documents import Body, load_document
 
 __all__ = ["MAX_LIST_IDS", "MAX_OWNERS", "NO_POSITION", "POSITION_BYTES", "Invitation"]
 

@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from discreet.arrays import Integers
-from discreet.documents import load_document
 from discreet.errors import PrivacyError, SchemaError
 from discreet.federated.agreement.identity import Card
 from discreet.federated.agreement.signed import (
@@ -29,9 +28,10 @@ from discreet.federated.agreement.signed import (
 from discreet.federated.counters import MIN_NOISE_VARIANCE, Block, FeatureRequest, Layout
 from discreet.federated.crypto.noise import PolyaShares, draw_shares
 from discreet.federated.refusals import ProtocolError
-from discreet.privacy import Guarantee
+from discreet.files.documents import load_document
+from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import Random
-from discreet.schema import Schema
+from discreet.schema.schema import Schema
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey, PublicKey

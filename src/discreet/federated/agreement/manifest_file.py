@@ -6,12 +6,12 @@ from typing import Any
 
 from pydantic import Field
 
-from discreet.documents import Body
 from discreet.errors import FormatError
 from discreet.federated.agreement.identity import CardBody
 from discreet.federated.agreement.manifest import Aggregation, Manifest, Mode, Partition
 from discreet.federated.counters import FeatureRequest, RequestKind
-from discreet.schema import SchemaBody
+from discreet.files.documents import Body
+from discreet.schema.schema import SchemaBody
 
 __all__ = ["ManifestBody", "build_manifest_content"]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.arrays import Integers
 from discreet.federated.counters import has_class_totals
-from discreet.privacy import Charge, Guarantee
+from discreet.privacy.guarantee import Charge, Guarantee
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest

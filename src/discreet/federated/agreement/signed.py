@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, cast
 
-from discreet.documents import dump_document, encode_canonical_document
 from discreet.errors import SchemaError
 from discreet.federated.agreement.identity import PUBLIC_KEY_BYTES, Card, Identity
 from discreet.federated.refusals import ProtocolError
+from discreet.files.documents import dump_document, encode_canonical_document
 
 __all__ = ["Agreement", "Role", "check_deadline", "check_distinct_cards", "compute_seconds_left"]
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from discreet.encoding import is_missing
 from discreet.errors import SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.invitation import MAX_LIST_IDS, Invitation
@@ -19,7 +18,8 @@ from discreet.federated.crypto.masks import derive_pair_key
 from discreet.federated.crypto.sealing import seal_bytes, unseal_bytes
 from discreet.federated.messages import Inbox, Message
 from discreet.federated.refusals import ProtocolError
-from discreet.schema import format_value
+from discreet.schema.cells import is_missing
+from discreet.schema.schema import format_value
 
 __all__ = ["HASH_DOMAIN", "AlignmentParty", "AlignmentSecret", "format_ids"]
 

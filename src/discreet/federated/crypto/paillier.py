@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from discreet.documents import Body, dump_document, load_document
 from discreet.errors import FormatError, MissingDependencyError, PrivacyError
 from discreet.federated.crypto.key_proof import MAX_MODULUS_BITS
 from discreet.federated.refusals import ProtocolError
+from discreet.files.documents import Body, dump_document, load_document
 
 try:
     import gmpy2

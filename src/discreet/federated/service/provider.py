@@ -24,10 +24,10 @@ from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import DictionaryColumn
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.connection import RoundClient
-from discreet.federated.service.folder import StateFolder
+from discreet.federated.service.collector_client import RoundClient
+from discreet.federated.service.state_folder import StateFolder
 from discreet.federated.vertical.party import digest_ids
-from discreet.schema import format_value
+from discreet.schema.schema import format_value
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
@@ -231,7 +231,7 @@ def _send_labels_and_shares(
 
 def _count_source(manifest: Manifest, source: Any) -> Integers:
     """The exact numbers: of a file or a database where it lies, of a table in memory there."""
-    from discreet.encoding import encode_classes, get_columns
+    from discreet.schema.cells import encode_classes, get_columns
     from discreet.tables import count
 
     layout, schema = manifest.layout, manifest.schema
@@ -270,7 +270,7 @@ def _load_labels(
     manifest: Manifest, provider_input: ProviderInput, state_folder: StateFolder
 ) -> tuple[Integers, AlignedIds | None]:
     """The class of every row, checked before anyone signs."""
-    from discreet.encoding import encode_classes
+    from discreet.schema.cells import encode_classes
 
     schema = manifest.schema
     columns, ids = load_aligned_columns(
@@ -296,7 +296,7 @@ def load_aligned_columns(
     column_names : tuple of str
     id_column : str, optional
     """
-    from discreet.encoding import get_columns
+    from discreet.schema.cells import get_columns
 
     wanted_columns = [*column_names, *([id_column] if id_column else [])]
     if isinstance(source, (str, Path)):

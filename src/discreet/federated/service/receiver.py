@@ -10,8 +10,8 @@ from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Card
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.release import Release
-from discreet.federated.service.connection import RoundClient
-from discreet.federated.service.folder import StateFolder
+from discreet.federated.service.collector_client import RoundClient
+from discreet.federated.service.state_folder import StateFolder
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey

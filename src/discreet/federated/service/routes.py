@@ -9,7 +9,7 @@ from __future__ import annotations
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.horizontal import arithmetic as horizontal
 from discreet.federated.messages import ExpectedMessages
-from discreet.federated.vertical import arithmetic as vertical
+from discreet.federated.vertical import protocol as vertical
 
 __all__ = ["list_routes"]
 

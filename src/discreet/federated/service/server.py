@@ -31,7 +31,6 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from discreet.body_limit import BodyLimit
 from discreet.errors import FormatError
 from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
@@ -44,9 +43,10 @@ from discreet.federated.messages import (
     Message,
 )
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.relay import CollectorSession
+from discreet.federated.service.collector_session import CollectorSession
 from discreet.federated.service.routes import list_routes
-from discreet.serving import read_request_body
+from discreet.hosting.body_limit import BodyLimit
+from discreet.hosting.serving import read_request_body
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey

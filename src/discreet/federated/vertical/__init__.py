@@ -24,7 +24,7 @@ from discreet.exports import lazy_exports
 
 _EXPORTS = {
     "VerticalCollector": "federated.vertical.collector",
-    "LabelProvider": "federated.vertical.label",
+    "LabelProvider": "federated.vertical.label_provider",
     "VerticalProvider": "federated.vertical.provider",
     "VerticalReceiver": "federated.vertical.receiver",
 }
@@ -33,7 +33,7 @@ __all__ = ["LabelProvider", "VerticalCollector", "VerticalProvider", "VerticalRe
 
 if TYPE_CHECKING:
     from discreet.federated.vertical.collector import VerticalCollector
-    from discreet.federated.vertical.label import LabelProvider
+    from discreet.federated.vertical.label_provider import LabelProvider
     from discreet.federated.vertical.provider import VerticalProvider
     from discreet.federated.vertical.receiver import VerticalReceiver
 

@@ -17,9 +17,9 @@ from discreet.federated.messages import Inbox, Message
 from discreet.federated.payload import Payload, join_in_memory
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.release import Release
-from discreet.federated.vertical.arithmetic import list_routes, make_protocol
+from discreet.federated.vertical.protocol import list_routes, make_protocol
 from discreet.randomness import Random
-from discreet.schema import format_value
+from discreet.schema.schema import format_value
 
 __all__ = ["VerticalParty", "digest_ids"]
 

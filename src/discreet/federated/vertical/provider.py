@@ -10,8 +10,8 @@ from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.vertical.arithmetic import ORDER_TAG_BYTES
 from discreet.federated.vertical.party import VerticalParty
+from discreet.federated.vertical.protocol import ORDER_TAG_BYTES
 from discreet.randomness import CryptoRandom, Random
 
 __all__ = ["VerticalProvider"]

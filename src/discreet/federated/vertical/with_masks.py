@@ -33,7 +33,7 @@ from discreet.federated.counters import Layout
 from discreet.federated.crypto.masks import expand_words, make_word_stream
 from discreet.federated.crypto.sealing import compute_sealed_length, seal, unseal
 from discreet.federated.payload import Payload, PieceReader
-from discreet.federated.vertical.arithmetic import VerticalProtocol
+from discreet.federated.vertical.protocol import VerticalProtocol
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey

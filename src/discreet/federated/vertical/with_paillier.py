@@ -19,8 +19,8 @@ from discreet.federated.crypto.masks import expand_residues
 from discreet.federated.crypto.packing import SLOT_BITS
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.vertical.arithmetic import VerticalProtocol
-from discreet.federated.vertical.chunks import PlaintextLayout
+from discreet.federated.vertical.plaintext_layout import PlaintextLayout
+from discreet.federated.vertical.protocol import VerticalProtocol
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey, PublicKey

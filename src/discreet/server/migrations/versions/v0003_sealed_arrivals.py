@@ -66,7 +66,7 @@ def upgrade() -> None:
 def _write_longest(connection: sql.Connection) -> dict[int, int]:
     """Store the bytes of the longest report of each survey, from its document."""
     from discreet.collection.protocol import parse_collection_json
-    from discreet.documents import compute_digest
+    from discreet.files.documents import compute_digest
     from discreet.server.intake import compute_longest_value
 
     survey_table = sql.table(

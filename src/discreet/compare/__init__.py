@@ -1,0 +1,1 @@
+"""The trust models side by side: the comparison and its page."""

@@ -1,0 +1,295 @@
+"""A comparison as one HTML file: no request to anywhere, no script, readable on paper."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from discreet import __version__
+from discreet.compare.comparison import Comparison, MethodResult
+from discreet.compare.methods import METHODS, TRUST_MODELS
+from discreet.display.chart_parts import Axis, format_percent, format_whole_percent, read_stylesheet
+from discreet.display.charts import ChartSeries, EstimateRow, render_estimates, render_series
+from discreet.privacy.guarantee import format_rounded_up
+
+__all__ = ["render_page"]
+
+RAW_DATA_WARNING = (
+    "Computed from raw data. Nothing on this page is protected: keep it as confidential as the "
+    "table itself, and do not publish it."
+)
+INVENTED_DATA_NOTE = "The people are invented: this page may be shown to anyone."
+
+
+def render_page(comparison: Comparison, *, command: str, is_invented: bool = False) -> str:
+    """Write the report of a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    command : str
+        The command line, so that a reader can repeat it.
+    is_invented : bool, default False
+        Whether the rows are of invented people, so that there is nothing to protect.
+    """
+    title = f"What trust costs: {comparison.name}"
+    style_text = read_stylesheet() + Path(__file__).with_name("report.css").read_text("utf-8")
+    style_digest = base64.b64encode(hashlib.sha256(style_text.encode()).digest()).decode()
+    content_policy = f"default-src 'none'; style-src 'sha256-{style_digest}'"
+    page_sections = [
+        f"<header><h1>{escape(title)}</h1>"
+        f'<p class="answer">{escape(comparison.summary_sentence)}</p>',
+        f'<p class="warning">{escape(INVENTED_DATA_NOTE if is_invented else RAW_DATA_WARNING)}</p>'
+        "</header>",
+        _render_curve(comparison),
+        _render_focus(comparison),
+        _render_respondents(comparison),
+        _render_methods(comparison),
+        _render_reading_guide(comparison),
+        _render_footer(comparison, command),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="generator" content="discreet compare">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{content_policy}">'
+        f"<title>{escape(title)}</title><style>{style_text}</style></head>\n<body>"
+        + "\n".join(page_sections)
+        + "</body></html>\n"
+    )
+
+
+def _render_curve(comparison: Comparison) -> str:
+    epsilons = comparison.settings.epsilons
+    label, share = comparison.majority_class
+    end_epsilons = [epsilons[0], epsilons[-1]]
+    non_private_accuracy = comparison.non_private.accuracy
+    series = []
+    for trust in comparison.trust_models:
+        best_results = [comparison.find_best(trust, epsilon) for epsilon in epsilons]
+        low_bounds, high_bounds = zip(
+            *(result.accuracy_interval for result in best_results), strict=True
+        )
+        series.append(
+            ChartSeries(
+                trust,
+                epsilons,
+                [result.accuracy for result in best_results],
+                low_bounds,
+                high_bounds,
+            )
+        )
+    series += [
+        ChartSeries(
+            f"no privacy ({format_percent(non_private_accuracy)})",
+            end_epsilons,
+            [non_private_accuracy, non_private_accuracy],
+            is_reference=True,
+        ),
+        ChartSeries(
+            f"always “{label}” ({format_percent(share)})",
+            end_epsilons,
+            [share, share],
+            is_reference=True,
+        ),
+    ]
+    if len(epsilons) == 1:
+        return ""
+    centre_values = [value for line in series for value in line.y]
+    low_end = max(0.0, min(centre_values) - 0.25 * (max(centre_values) - min(centre_values)) - 0.01)
+    picture = render_series(
+        series,
+        title="Accuracy against epsilon, by whom people have to trust",
+        x=Axis("epsilon, total per person (smaller is more private)", is_log=True, ticks=epsilons),
+        y=Axis(
+            "share of people predicted correctly",
+            low=low_end,
+            high=min(1.0, max(centre_values) + 0.03),
+            format_tick=format_whole_percent,
+        ),
+    )
+    folds, repeats = comparison.settings.folds, comparison.settings.repeats
+    return (
+        f"<section><h2>What each degree of trust gives</h2>{picture}"
+        f'<p class="lead">Each line is the most accurate method of its trust model. Bands are 95 % '
+        f"intervals over {folds * repeats} training runs ({folds} folds, "
+        f"{_format_times(repeats)}); where two bands overlap, the table does not tell which is "
+        "better.</p>"
+        + "".join(f'<p class="lead">{escape(remark)}</p>' for remark in comparison.remarks)
+        + "</section>"
+    )
+
+
+def _format_times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _render_focus(comparison: Comparison) -> str:
+    focus_epsilon = comparison.settings.focus_epsilon
+    estimate_rows = []
+    for trust in comparison.trust_models:
+        result = comparison.find_best(trust, focus_epsilon)
+        estimate_rows.append(
+            EstimateRow(
+                trust,
+                result.accuracy,
+                *result.accuracy_interval,
+                note=TRUST_MODELS[trust].trust_statement,
+            )
+        )
+    non_private = comparison.non_private
+    estimate_rows.append(
+        EstimateRow(
+            "no privacy",
+            non_private.accuracy,
+            *non_private.accuracy_interval,
+            note="the trainer is trusted",
+        )
+    )
+    label, majority_share = comparison.majority_class
+    picture = render_estimates(
+        estimate_rows,
+        title=f"Share of people predicted correctly at epsilon {format_rounded_up(focus_epsilon)}",
+        axis=Axis(format_tick=format_whole_percent),
+        reference=(f"always saying “{label}”", majority_share),
+    )
+    return f"<section><h2>At epsilon {format_rounded_up(focus_epsilon)}</h2>{picture}</section>"
+
+
+def _render_respondents(comparison: Comparison) -> str:
+    respondents_needed = comparison.respondents_needed
+    if respondents_needed is None:
+        return ""
+    table_rows = "".join(
+        f'<tr><td class="number">{people:,}</td>'
+        f'<td class="number">{_format_range(accuracy, interval)}</td></tr>'
+        for people, accuracy, interval in respondents_needed.tried
+    )
+    return (
+        "<section><h2>Respondents instead of trust</h2>"
+        f'<p class="lead">{escape(respondents_needed.sentence)} '
+        f"At epsilon {format_rounded_up(respondents_needed.epsilon)} each.</p>"
+        '<div class="wide"><table class="plain"><thead>'
+        '<tr><th scope="col" class="number">respondents</th>'
+        '<th scope="col" class="number">accuracy of a local collection (95 % interval)</th></tr>'
+        f"</thead><tbody>{table_rows}</tbody></table></div>"
+        '<p class="lead">Further respondents are drawn again from the rows that are there, so this '
+        "assumes that others are like them.</p></section>"
+    )
+
+
+def _render_methods(comparison: Comparison) -> str:
+    best_methods = {
+        (trust, epsilon): comparison.find_best(trust, epsilon).method
+        for trust in comparison.trust_models
+        for epsilon in comparison.settings.epsilons
+    }
+    table_rows = ""
+    has_choices = len(comparison.settings.methods) > len(comparison.trust_models)
+    for trust in comparison.trust_models:
+        for result in sorted(
+            (result for result in comparison.results if result.trust == trust),
+            key=lambda result: (result.epsilon, result.method),
+        ):
+            is_best = has_choices and best_methods[trust, result.epsilon] == result.method
+            table_rows += _render_row(
+                result, f"{result.method}\u00a0★" if is_best else result.method
+            )
+    table_rows += _render_row(comparison.non_private, "non-private")
+    column_heads = (
+        "trust",
+        "method",
+        ">epsilon",
+        ">accuracy",
+        ">log loss",
+        ">calibration error",
+        ">time to train (s)",
+        ">sent per person (bytes)",
+    )
+    method_descriptions = {
+        method_name: METHODS[method_name].description for method_name in comparison.settings.methods
+    }
+    description_items = "".join(
+        f"<dt>{method_name}</dt><dd>{escape(description)}</dd>"
+        for method_name, description in method_descriptions.items()
+    )
+    skipped_notes = "".join(
+        f'<p class="lead">{escape(method_name)} was left out: {escape(reason)}.</p>'
+        for method_name, reason in comparison.skipped_methods.items()
+    )
+    star_note = (
+        '<p class="lead">★ marks the most accurate method of a trust model at an epsilon, chosen '
+        "with these rows: its figure is a little too good.</p>"
+    )
+    return (
+        '<section><h2>Every method</h2><p class="lead">In parentheses 95 % intervals.</p>'
+        f"{star_note if has_choices else ''}{_render_table(column_heads, table_rows)}"
+        f"{skipped_notes}<h2>Methods</h2><dl>{description_items}</dl></section>"
+    )
+
+
+def _render_table(column_heads: Sequence[str], table_rows: str) -> str:
+    header_cells = "".join(
+        f'<th scope="col" class="{"number" if head.startswith(">") else "text"}">'
+        f"{escape(head.lstrip('>'))}</th>"
+        for head in column_heads
+    )
+    return (
+        '<div class="wide" tabindex="0" role="region" aria-label="Every method">'
+        f'<table class="plain"><thead><tr>{header_cells}</tr></thead><tbody>{table_rows}</tbody>'
+        "</table></div>"
+    )
+
+
+def _format_range(share: float, interval: tuple[float, float]) -> str:
+    low, high = interval
+    return f"{format_percent(share)} ({100 * low:.1f} to {100 * min(high, 1):.1f})"
+
+
+def _render_row(result: MethodResult, method_text: str) -> str:
+    log_loss, (low, high) = result.log_loss, result.log_loss_interval
+    cell_texts = (
+        "∞" if result.epsilon == float("inf") else format_rounded_up(result.epsilon),
+        _format_range(result.accuracy, result.accuracy_interval),
+        f"{log_loss:.3f} ({low:.3f} to {high:.3f})",
+        _format_range(result.calibration_error, result.calibration_interval),
+        f"{result.training_seconds:.2f}",
+        f"{result.bytes_per_person:,.{1 if result.bytes_per_person < 10 else 0}f}",
+    )
+    number_cells = "".join(f'<td class="number">{escape(text)}</td>' for text in cell_texts)
+    return f"<tr><td>{escape(result.trust)}</td><td>{escape(method_text)}</td>{number_cells}</tr>"
+
+
+def _render_reading_guide(comparison: Comparison) -> str:
+    trust_items = "".join(
+        f"<dt>{trust}</dt><dd>{escape(TRUST_MODELS[trust].trust_statement.capitalize())}. A person "
+        f"sends {escape(TRUST_MODELS[trust].sent_data)}.</dd>"
+        for trust in comparison.trust_models
+    )
+    return (
+        f"<section><h2>How to read this</h2><dl>{trust_items}"
+        "<dt>epsilon</dt><dd>How much one person's data can change what is seen, per person and in "
+        "total: whoever sees it can change their odds on anything about a person by at most a "
+        "factor of e<sup>epsilon</sup>: 2.7 at 1, 148 at 5.</dd>"
+        "<dt>calibration error</dt><dd>Mean distance between the model's stated confidence and how "
+        "often it is right.</dd>"
+        "<dt>log loss</dt><dd>Mean surprise at the true class; smaller is better.</dd>"
+        "<dt>sent per person</dt><dd>Central: the record in clear. Survey and local: the report "
+        "itself. Federated: the organisations' hidden counters, shared by all their people."
+        "</dd></dl></section>"
+    )
+
+
+def _render_footer(comparison: Comparison, command: str) -> str:
+    settings = comparison.settings
+    return (
+        f"<footer><p>{comparison.row_count:,} rows, {len(comparison.schema.features)} features, "
+        f"{len(comparison.schema.classes)} classes; {settings.folds} folds, "
+        f"{_format_times(settings.repeats)}, seed {settings.seed}; schema "
+        f"{escape(comparison.schema.digest[:23])}…; discreet {__version__}. Randomness was seeded: "
+        "a simulation, which promises nothing to anyone.</p><p>Repeat it: "
+        f"<code>{escape(command)}</code></p></footer>"
+    )

@@ -1,0 +1,1 @@
+"""How a value is shown: terminal, notebook, SVG charts, plots."""

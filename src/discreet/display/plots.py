@@ -1,0 +1,166 @@
+"""Plots with matplotlib (the extra ``[plot]``): a model, statistics, reliability, a comparison.
+
+Each takes the axes to draw on, or makes new ones, and returns them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.errors import EstimationError, MissingDependencyError
+from discreet.privacy.guarantee import format_rounded_up
+
+if TYPE_CHECKING:
+    from discreet.compare.comparison import Comparison
+    from discreet.model import NaiveBayesModel
+    from discreet.model.evaluation import Scores
+    from discreet.statistics.statistics import Statistics
+
+__all__ = ["plot_accuracy", "plot_model", "plot_reliability", "plot_statistics"]
+
+SERIES_COLOURS = ("#0b5cad", "#b34a00", "#00735a", "#a03c78", "#6b5500", "#1a1a1a")
+"""Okabe and Ito's set, darkened, as in charts.css."""
+
+
+def _make_axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise MissingDependencyError("matplotlib", "plot") from None
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def plot_model(model: NaiveBayesModel, strongest: int = 12, ax: Any = None) -> Any:
+    """The strongest evidence as bars of log-odds.
+
+    Parameters
+    ----------
+    model : NaiveBayesModel
+    strongest : int, default 12
+    ax : matplotlib axes, optional
+    """
+    from discreet.model.explanation import find_strongest_evidence
+    from discreet.schema.schema import format_value
+
+    ax = _make_axes(ax)
+    evidence = find_strongest_evidence(model, strongest)[::-1]
+    class_names = [format_value(value) for value in model.schema.classes]
+    for bar_position, (_, _, label, odds) in enumerate(evidence):
+        ax.barh(
+            bar_position, odds, color=SERIES_COLOURS[class_names.index(label) % len(SERIES_COLOURS)]
+        )
+    bar_labels = [f"{feature} = {value} → {label}" for feature, value, label, _ in evidence]
+    ax.set_yticks(range(len(evidence)), bar_labels)
+    ax.set_xlabel("log-odds for the named class")
+    ax.set_title(f"what speaks for {model.schema.target}")
+    return ax
+
+
+def plot_statistics(statistics: Statistics, feature: str, ax: Any = None) -> Any:
+    """The estimated share of each cell within each class, with 95 % intervals.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    feature : str
+        One that comes as a table.
+    ax : matplotlib axes, optional
+    """
+    from discreet.schema.schema import format_value
+
+    if feature not in statistics.tables:
+        table_names = ", ".join(statistics.tables) or "none"
+        raise EstimationError(
+            f"{feature!r} has no table of counts; there are tables of {table_names}"
+        )
+    ax, table = _make_axes(ax), statistics.tables[feature]
+    class_totals = np.maximum(np.asarray(statistics.totals, float), 1.0)
+    class_shares = np.asarray(table.counts, float) / class_totals[:, None]
+    half_widths = 1.96 * np.sqrt(np.asarray(table.variances, float)) / class_totals[:, None]
+    for class_index, label in enumerate(statistics.schema.classes):
+        marker_shift = 0.25 * (class_index / max(1, len(class_totals) - 1) - 0.5)
+        ax.errorbar(
+            np.arange(table.cells.size) + marker_shift,
+            class_shares[class_index],
+            half_widths[class_index],
+            fmt="osD^v"[class_index % 5],
+            color=SERIES_COLOURS[class_index % len(SERIES_COLOURS)],
+            capsize=3,
+            label=format_value(label),
+        )
+    ax.axhline(0, color="#777", linewidth=0.8)
+    ax.set_xticks(range(table.cells.size), table.cells.labels, rotation=30, ha="right")
+    ax.set_ylabel("share of the class, 95 % intervals of the noise")
+    ax.set_title(feature)
+    ax.legend(title=statistics.schema.target)
+    return ax
+
+
+def plot_reliability(scores: Scores, ax: Any = None) -> Any:
+    """How often predictions were right, by how sure the model was.
+
+    Parameters
+    ----------
+    scores : Scores
+    ax : matplotlib axes, optional
+    """
+    ax = _make_axes(ax)
+    groups = scores.to_body()["reliability"]
+    confidences = np.array([group["confidence"] for group in groups])
+    hit_shares = np.array([group["hits"] for group in groups])
+    interval_ends = np.array([group["interval"] for group in groups])
+    ax.plot([0, 1], [0, 1], ":", color="#777", label="perfectly calibrated")
+    ax.errorbar(
+        confidences,
+        hit_shares,
+        np.abs(interval_ends.T - hit_shares),
+        fmt="o",
+        color=SERIES_COLOURS[0],
+        capsize=3,
+        label="predictions, 95 % intervals",
+    )
+    axis_low = min(0.5, *confidences, *interval_ends[:, 0])
+    ax.set(
+        xlabel="stated confidence",
+        ylabel="share that was right",
+        xlim=(axis_low, 1),
+        ylim=(axis_low, 1),
+    )
+    ax.legend()
+    return ax
+
+
+def plot_accuracy(comparison: Comparison, ax: Any = None) -> Any:
+    """Accuracy against epsilon: the best method of each trust model, with 95 % intervals.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    ax : matplotlib axes, optional
+    """
+    ax, epsilons = _make_axes(ax), comparison.settings.epsilons
+    for trust_index, trust in enumerate(comparison.trust_models):
+        best_results = [comparison.find_best(trust, epsilon) for epsilon in epsilons]
+        low_bounds, high_bounds = np.array([result.accuracy_interval for result in best_results]).T
+        colour = SERIES_COLOURS[trust_index % len(SERIES_COLOURS)]
+        ax.plot(
+            epsilons,
+            [result.accuracy for result in best_results],
+            marker="osD^"[trust_index],
+            color=colour,
+            label=trust,
+        )
+        ax.fill_between(epsilons, low_bounds, high_bounds, color=colour, alpha=0.14, linewidth=0)
+    ax.axhline(comparison.non_private.accuracy, linestyle=":", color="#555", label="no privacy")
+    label, majority_share = comparison.majority_class
+    ax.axhline(majority_share, linestyle="--", color="#555", label=f"always “{label}”")
+    ax.set_xscale("log")
+    ax.set_xticks(epsilons, [format_rounded_up(epsilon) for epsilon in epsilons])
+    ax.minorticks_off()
+    ax.set(xlabel="epsilon, total per person", ylabel="accuracy")
+    ax.legend()
+    return ax

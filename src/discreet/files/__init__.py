@@ -1,0 +1,1 @@
+"""Files that travel: strict versioned documents, written atomically; locks between processes."""

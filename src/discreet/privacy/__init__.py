@@ -1,0 +1,1 @@
+"""What is promised and what was spent: guarantees, rounding, the ledger, shuffling."""

@@ -1,1 +1,0 @@
-"""What people look at: SVG charts, the single-file HTML report, plots for notebooks."""
