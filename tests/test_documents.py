@@ -12,19 +12,16 @@ from pathlib import Path
 
 import pytest
 
+import discreet
 import windows
 from discreet.collection.report import Report
 from discreet.collection.store import FolderStore
 from discreet.errors import FormatError, SchemaError
 from discreet.files import documents, locks
-from discreet.files.documents import (
-    atomic_replacement,
-    convert_yaml_to_json,
-    dump_document,
-    encode_canonical_document,
-    write_atomic,
-)
+from discreet.files.atomic_writing import atomic_replacement, write_atomic
+from discreet.files.documents import dump_document, encode_canonical_document
 from discreet.files.locks import hold_lock
+from discreet.files.yaml_text import convert_yaml_to_json
 from discreet.schema.schema import Categorical, Schema
 
 
@@ -144,15 +141,17 @@ def test_where_nothing_can_be_written_a_sentence_says_why(
 
 
 def test_everyone_writes_through_the_one_writer() -> None:
-    """Renames, links and syncs happen in files/documents.py alone, locks in files/locks.py."""
-    package = Path(documents.__file__).parent
-    for file in package.rglob("*.py"):
-        text = file.read_text()
-        if file.name != "files/locks.py":
-            assert "fcntl" not in text, file.relative_to(package)
-        if file.name != "files/documents.py":
+    """Renames, links and syncs are in files/atomic_writing.py alone, locks in files/locks.py."""
+    package = Path(discreet.__file__).parent
+    paths = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
+    assert {"files/atomic_writing.py", "files/locks.py"} < paths.keys()
+    for name, path in paths.items():
+        text = path.read_text()
+        if name != "files/locks.py":
+            assert "fcntl" not in text, name
+        if name != "files/atomic_writing.py":
             for word in ("os.replace(", "os.rename(", "fsync", "os.link(", ".write_text("):
-                assert word not in text, f"{file.relative_to(package)} uses {word}"
+                assert word not in text, f"{name} uses {word}"
 
 
 def test_what_is_held_is_refused_or_waited_for_and_given_back(tmp_path: Path) -> None:
@@ -292,7 +291,7 @@ def test_all_documents_are_parsed_where_repeated_keys_are_refused() -> None:
         "server/bundle.py", "server/surveys.py", "survey/form.py", "collection/announcement.py",
         "cli/demo.py", "server/migrations/versions/v0003_sealed_arrivals.py",
     }  # fmt: skip
-    root = Path(documents.__file__).parent
+    root = Path(discreet.__file__).parent
     found = {
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")

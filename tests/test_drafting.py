@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import Categorical, FormatError, Numeric, Schema, SchemaError
-from discreet.files.documents import convert_yaml_to_json
+from discreet.files.yaml_text import convert_yaml_to_json
 from discreet.schema import drafting
 from discreet.schema.drafting import ColumnDraft, SchemaDraft, read_header
 

@@ -14,7 +14,7 @@ from discreet.collection.report import Report
 from discreet.collection.shuffle import shuffle_reports
 from discreet.collection.shuffle_memory import ShuffleMemory
 from discreet.collection.text_reports import read_text_reports
-from discreet.files.documents import write_atomic
+from discreet.files.atomic_writing import write_atomic
 from discreet.local import MemoryStore, PlanOptions, Respondent, make_plan
 from discreet.randomness import as_random
 

@@ -20,7 +20,7 @@ from discreet.collection.announcement import (
     make_example_yaml,
 )
 from discreet.errors import FormatError, PrivacyError, SchemaError
-from discreet.files.documents import convert_yaml_to_json
+from discreet.files.yaml_text import convert_yaml_to_json
 from discreet.local import PlanOptions, make_plan
 from discreet.survey import Group, Questionnaire
 

@@ -241,7 +241,8 @@ def _print_step(
 def read_guaranteed_document(path: str) -> Any:
     """Read a document that has a guarantee: a plan, questionnaire, manifest or model."""
     from discreet.collection.protocol import DOCUMENT_CLASSES, parse_collection_json
-    from discreet.files.documents import parse_document, read_text
+    from discreet.files.atomic_writing import read_text
+    from discreet.files.documents import parse_document
     from discreet.model import NaiveBayesModel
 
     with error_context(path):

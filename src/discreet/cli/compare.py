@@ -352,7 +352,7 @@ def reproduce(
 
 def _refuse_foreign(out_folder: Path, paper_name: str) -> None:
     """Refuse to replace a page, plots or cells that were not made by an earlier run."""
-    from discreet.files.documents import read_text
+    from discreet.files.atomic_writing import read_text
 
     page_path = out_folder / f"{paper_name}.md"
     if page_path.is_file() and "Made by `discreet reproduce" in read_text(page_path):

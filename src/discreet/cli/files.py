@@ -166,14 +166,14 @@ def make_folder(path: str) -> Path:
 @contextmanager
 def open_replacement(path: str | Path, *, free_to_replace: bool = False) -> Iterator[Path]:
     """Yield a draft file that replaces ``path`` if the block succeeds."""
-    from discreet.files import documents  # which brings pydantic
+    from discreet.files import atomic_writing
 
     output_kind, declared_output = FREE if free_to_replace else "", None
     if context := click.get_current_context(silent=True):
         _refuse_inputs(path, context)
         if declared_output := _find_declared_output(path, context):
             output_kind = output_kind or declared_output.kind
-    with documents.atomic_replacement(path) as draft:
+    with atomic_writing.atomic_replacement(path) as draft:
         yield draft
         if draft != Path(path):  # not a device or a pipe
             try:
@@ -187,13 +187,13 @@ def open_replacement(path: str | Path, *, free_to_replace: bool = False) -> Iter
 
 def _move_beside(path: str | Path, draft: Path) -> Path:
     """Save a draft that may not replace its target under a new name: budget may be spent on it."""
-    from discreet.files import documents
+    from discreet.files import atomic_writing
 
     output_path = Path(path)
     saved_path = output_path.with_name(
         f"{output_path.stem}-{secrets.token_hex(4)}{output_path.suffix}"
     )
-    documents.move_atomic(draft, saved_path)
+    atomic_writing.move_atomic(draft, saved_path)
     return saved_path
 
 

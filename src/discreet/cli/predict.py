@@ -125,7 +125,7 @@ def _make_steadiness_scorer(model: NaiveBayesModel, path: str) -> Callable[[Any,
     """Make a function of rows and scores that computes how steady each decision is."""
     from discreet.estimation import estimate
     from discreet.estimation.uncertainty import MIN_SHIFT_ROWS, PosteriorDraws
-    from discreet.files.documents import read_text
+    from discreet.files.atomic_writing import read_text
     from discreet.statistics.statistics import Statistics
 
     with error_context(path):

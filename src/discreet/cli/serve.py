@@ -33,7 +33,9 @@ def _read_document(path: str) -> tuple[str, Any]:
     """Read a JSON or YAML file; returns ("announcement", …) or ("collection", …)."""
     from discreet.collection.announcement import Announcement
     from discreet.collection.protocol import parse_collection_json
-    from discreet.files.documents import convert_yaml_to_json, parse_document, read_text
+    from discreet.files.atomic_writing import read_text
+    from discreet.files.documents import parse_document
+    from discreet.files.yaml_text import convert_yaml_to_json
 
     with error_context(path):
         text = read_text(path)

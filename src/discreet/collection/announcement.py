@@ -18,14 +18,9 @@ from typing import Any, ClassVar, Literal, get_args
 
 from discreet.collection.protocol import Collection
 from discreet.errors import PrivacyError, SchemaError
-from discreet.files.documents import (
-    STRICT_CONFIG,
-    Document,
-    convert_yaml_to_json,
-    load_document,
-    make_body_class,
-    read_text,
-)
+from discreet.files.atomic_writing import read_text
+from discreet.files.documents import STRICT_CONFIG, Document, load_document, make_body_class
+from discreet.files.yaml_text import convert_yaml_to_json
 from discreet.privacy.guarantee import Guarantee
 from discreet.schema.schema import Categorical, format_value
 

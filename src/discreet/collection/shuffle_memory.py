@@ -12,13 +12,8 @@ from pathlib import Path
 
 from discreet.collection.protocol import Collection
 from discreet.errors import FormatError, PrivacyError
-from discreet.files.documents import (
-    Body,
-    dump_document,
-    load_document,
-    read_text,
-    replace_and_destroy,
-)
+from discreet.files.atomic_writing import read_text, replace_and_destroy
+from discreet.files.documents import Body, dump_document, load_document
 from discreet.files.locks import hold_lock
 
 __all__ = ["ShuffleMemory"]

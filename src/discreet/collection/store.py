@@ -17,13 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discreet.errors import FormatError, PrivacyError
-from discreet.files.documents import (
-    Body,
-    dump_document,
-    load_document,
-    make_private_folder,
-    write_atomic,
-)
+from discreet.files.atomic_writing import make_private_folder, write_atomic
+from discreet.files.documents import Body, dump_document, load_document
 from discreet.files.locks import hold_lock
 from discreet.privacy.guarantee import format_rounded_up
 

@@ -25,13 +25,13 @@ from discreet.collection.protocol import (
 from discreet.collection.report import ID_PATTERN, Report
 from discreet.collection.whole_answer_counts import WholeAnswerCounts
 from discreet.errors import DiscreetError, EstimationError, FormatError, SchemaError
+from discreet.files.atomic_writing import read_text
 from discreet.files.documents import (
     Body,
     compute_digest,
     dump_document,
     encode_canonical,
     load_document,
-    read_text,
 )
 
 __all__ = ["Receipt", "Tally", "find_answer_faults"]

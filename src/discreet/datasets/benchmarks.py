@@ -16,7 +16,8 @@ import numpy as np
 
 from discreet.datasets.generated import Dataset, make_balance_scale
 from discreet.errors import FormatError, PrivacyWarning
-from discreet.files.documents import parse_document, read_text
+from discreet.files.atomic_writing import read_text
+from discreet.files.documents import parse_document
 from discreet.schema.schema import Categorical, Schema
 
 __all__ = ["get_folder", "is_available", "list_names", "load"]

@@ -1,10 +1,7 @@
-"""Versioned JSON documents, and atomic writing of files.
+"""Versioned JSON documents that travel.
 
 A document carries its format, its version and the SHA-256 of its canonical bytes. The digest
 finds damage and careless edits; it is not a signature.
-
-Every file is written here: to a new file in the same folder, synced, then renamed, so that a
-reader sees the old content or the new one and a crash loses neither.
 """
 
 from __future__ import annotations
@@ -13,15 +10,10 @@ import difflib
 import hashlib
 import json
 import math
-import os
-import re
-import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -29,49 +21,26 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from discreet.errors import FormatError
 
 __all__ = [
-    "SET_REFUSAL",
     "STRICT_CONFIG",
     "Body",
     "Document",
     "RepeatedKeyError",
-    "atomic_replacement",
     "compute_digest",
-    "convert_yaml_to_json",
-    "destroy_file",
     "dump_document",
     "encode_canonical",
     "encode_canonical_document",
     "load_document",
     "make_body_class",
-    "make_private_folder",
-    "move_atomic",
     "parse_json",
-    "read_text",
-    "remove_drafts",
-    "replace_and_destroy",
-    "sync_folder",
-    "write_atomic",
 ]
 
 MAX_DOCUMENT_CHARS = 256 * 1024 * 1024
 """Documents beyond this many characters are refused before they are parsed."""
 
-SET_REFUSAL = (
-    "is a set, whose order, and with it the digest, changes from process to process; write a list"
-)
-"""Why sets are refused in documents."""
-
-MAX_YAML_CHARS = 1 << 20
-"""Characters in a hand-written YAML file."""
-
 MAX_SHOWN_KEY_CHARS = 60
 """Characters of a key that a message repeats."""
 
-MAX_DRAFT_NAME_BYTES = 200
-"""Longest file name, in bytes, that its drafts repeat: file systems allow 255, drafts add 23."""
-
 BodyT = TypeVar("BodyT", bound="Body")
-
 
 STRICT_CONFIG = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=True)
 
@@ -194,11 +163,11 @@ class RepeatedKeyError(ValueError):
     """
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"the key {_abbreviate(key)} is there twice in one object")
+        super().__init__(f"the key {abbreviate_key(key)} is there twice in one object")
         self.key = key
 
 
-def _abbreviate(key: str) -> str:
+def abbreviate_key(key: str) -> str:
     return repr(key if len(key) <= MAX_SHOWN_KEY_CHARS else key[:MAX_SHOWN_KEY_CHARS] + "…")
 
 
@@ -278,7 +247,6 @@ COMMAND_BY_KIND = {
     "ledger": "discreet train --budget-file NAME --budget-total EPSILON",
 }
 """For each kind of document, the command that writes it; part of error messages."""
-
 
 REPEAT_COMMAND_BY_KIND = {"party": "discreet federated identity NAME --card"}
 """For each kind that can be written again from unchanged keys, the command that does it."""
@@ -393,317 +361,3 @@ def _list_keys(json_schema: Any) -> set[str]:
     if not isinstance(json_schema, dict):
         return set()
     return set(json_schema.get("properties", ())).union(*map(_list_keys, json_schema.values()))
-
-
-def read_text(path: str | Path) -> str:
-    """Read a UTF-8 file; raises FormatError with a plain message if that fails."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file") from None
-    except IsADirectoryError:
-        raise FormatError(f"{path}: is a folder; give the name of a file in it") from None
-    except UnicodeDecodeError:
-        raise FormatError(
-            f"{path}: is not text in UTF-8; give another file, or save it as UTF-8"
-        ) from None
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from None
-
-
-def write_atomic(
-    path: str | Path, data: str | bytes, *, private: bool = False, exclusive: bool = False
-) -> bool:
-    """Write a file whole or not at all; it is on the disk when this returns.
-
-    Parameters
-    ----------
-    path : path
-        What is not a regular file (a device, a pipe) is written to as it is. A symbolic link is
-        followed: the file that it names is replaced.
-    data : str or bytes
-    private : bool, default False
-        Make the file readable by its owner alone (0600), in folders that are made likewise (0700)
-        where they do not exist. Otherwise the folder must exist.
-    exclusive : bool, default False
-        Never replace a file: where there is one already, it stays.
-
-    Returns
-    -------
-    bool
-        False where ``exclusive`` found a file and wrote nothing.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> write_atomic(folder.name + "/kept/once.json", "{}", private=True, exclusive=True)
-    True
-    >>> write_atomic(folder.name + "/kept/once.json", "[]", private=True, exclusive=True)
-    False
-    """
-    content = data.encode() if isinstance(data, str) else data
-    try:
-        with atomic_replacement(path, private=private, exclusive=exclusive) as draft_path:
-            draft_path.write_bytes(content)
-    except FileExistsError:
-        return False
-    return True
-
-
-@contextmanager
-def atomic_replacement(
-    path: str | Path, *, private: bool = False, exclusive: bool = False
-) -> Iterator[Path]:
-    """Yield a new file to write to, which replaces ``path`` if the block succeeds.
-
-    For files that are written in chunks; otherwise use :func:`write_atomic`, which has the same
-    parameters.
-
-    Raises
-    ------
-    FileExistsError
-        Where ``exclusive`` finds a file.
-    FormatError
-        Where the file cannot be written.
-    """
-    given_path = Path(path)
-    target_path = given_path if exclusive else given_path.resolve()
-    draft_path = target_path.with_name(f"{_draft_prefix(target_path)}{secrets.token_hex(8)}.part")
-    try:
-        if given_path.is_dir():
-            raise FormatError(f"{path}: is a folder; give the name of a file in it")
-        if given_path.exists() and not given_path.is_file():
-            yield given_path
-            return
-        if private:
-            make_private_folder(target_path.parent)
-        elif not target_path.parent.is_dir():
-            raise FormatError(
-                f"{path}: the folder {given_path.parent} does not exist; make it first"
-            )
-        file_mode = 0o600 if private else 0o666
-        os.close(os.open(draft_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file_mode))
-        if target_path.exists() and not private:
-            draft_path.chmod(target_path.stat().st_mode & 0o777)
-        yield draft_path
-        _sync_path(draft_path, os.O_RDWR)  # Windows syncs no file that is open for reading only
-        if exclusive:
-            os.link(draft_path, target_path)  # fails if it exists: the first writer wins
-        else:
-            draft_path.replace(target_path)
-        sync_folder(target_path.parent)
-    except OSError as error:
-        if isinstance(error, FileExistsError if exclusive else BrokenPipeError):
-            raise
-        raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            draft_path.unlink(missing_ok=True)
-
-
-def _draft_prefix(target_path: Path) -> str:
-    """Return the prefix of a file's drafts: its own name, or a hash of it if that is too long."""
-    file_name = target_path.name
-    if len(os.fsencode(file_name)) > MAX_DRAFT_NAME_BYTES:
-        file_name = hashlib.sha256(os.fsencode(file_name)).hexdigest()[:32]
-    return f".{file_name}."
-
-
-def remove_drafts(path: str | Path) -> None:
-    """Remove drafts of a file that killed writers left; for a caller who alone may write it.
-
-    Drafts of other files in the folder stay, so that no writer of another file is disturbed.
-
-    Parameters
-    ----------
-    path : path
-        A file that is written under a lock, which the caller holds.
-    """
-    target_path = Path(path).resolve()
-    draft_pattern = re.compile(re.escape(_draft_prefix(target_path)) + r"[0-9a-f]{16}\.part")
-    with suppress(OSError):  # a folder that cannot be listed or changed is reported by the writer
-        for entry in os.scandir(target_path.parent):
-            if draft_pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                os.unlink(entry.path)
-
-
-def move_atomic(source: str | Path, target: str | Path) -> None:
-    """Move a complete file to its final name, replacing an existing one; synced to disk.
-
-    Parameters
-    ----------
-    source : path
-        A file in the same folder, written to its end.
-    target : path
-    """
-    try:
-        _sync_path(Path(source), os.O_RDWR)
-        os.replace(source, target)
-        sync_folder(Path(target).parent)
-    except OSError as error:
-        raise FormatError(f"{target}: cannot be written: {error.strerror or error}") from None
-
-
-def destroy_file(path: str | Path) -> None:
-    """Overwrite a small file with random bytes and remove it; a missing file is not an error.
-
-    What a disk or a file system keeps besides (copies on write, snapshots) is out of reach.
-
-    Parameters
-    ----------
-    path : path
-    """
-    target_path = Path(path)
-    try:
-        with target_path.open("r+b", buffering=0) as opened_file:
-            opened_file.write(secrets.token_bytes(target_path.stat().st_size))
-            os.fsync(opened_file.fileno())
-        target_path.unlink()
-        sync_folder(target_path.parent)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be destroyed: {error.strerror}") from None
-
-
-def sync_folder(path: str | Path) -> None:
-    """Let names that were added to a folder, or removed from it, outlive a power cut.
-
-    Parameters
-    ----------
-    path : path
-    """
-    if hasattr(os, "O_DIRECTORY"):
-        _sync_path(Path(path), os.O_RDONLY | os.O_DIRECTORY)
-
-
-def make_private_folder(path: str | Path) -> Path:
-    """Create a folder and its missing parents with mode 0700; return the folder.
-
-    The mode of an existing folder is not changed.
-    """
-    folder = Path(path)
-    try:
-        missing_folders = [
-            parent_folder
-            for parent_folder in (folder, *folder.parents)
-            if not parent_folder.exists()
-        ]
-        for parent_folder in reversed(missing_folders):
-            with suppress(FileExistsError):  # made by another process meanwhile
-                parent_folder.mkdir(mode=0o700)
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be made a folder: {error.strerror}") from None
-    if not folder.is_dir():
-        raise FormatError(f"{path}: is not a folder")
-    return folder
-
-
-def _sync_path(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def convert_yaml_to_json(text: str, kind: str) -> str:
-    """Convert hand-written YAML to JSON; words stay text, references are refused."""
-    import yaml
-
-    if len(text) > MAX_YAML_CHARS:
-        raise FormatError(f"this YAML has {len(text)} characters, the limit is {MAX_YAML_CHARS}")
-
-    class Plain(yaml.SafeLoader):  # type: ignore[misc]
-        """YAML loader that keeps yes, no, on, off and dates as text and refuses references."""
-
-        yaml_implicit_resolvers = {
-            first_character: [
-                (tag, regexp)
-                for tag, regexp in resolvers
-                if tag.rpartition(":")[2] in YAML_TAGS_KEPT
-            ]
-            for first_character, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError("references (*name) are not understood here")
-            return super().compose_node(parent, index)
-
-        def flatten_mapping(self, node: Any) -> None:
-            seen_keys = set()
-            for key_node, _ in node.value:  # here, because this is called for merged ones as well
-                is_merge = key_node.tag == "tag:yaml.org,2002:merge"
-                key = "<<" if is_merge else str(self.construct_object(key_node, deep=True))
-                if key in seen_keys:
-                    problem = f"the key {_abbreviate(key)} is there twice in one mapping"
-                    key_mark = key_node.start_mark
-                    raise yaml.constructor.ConstructorError(
-                        None, None, problem, key_mark, "remove one of them"
-                    )
-                seen_keys.add(key)
-            super().flatten_mapping(node)
-
-    try:
-        document = yaml.load(text, Plain)
-        return json.dumps(_convert_booleans(document), allow_nan=False)
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        raise FormatError(f"this is not a {kind} in YAML: {_describe_yaml_fault(error)}") from None
-
-
-def _describe_yaml_fault(error: Exception) -> str:
-    """Describe where YAML cannot be read and what usually helps, without quoting the file."""
-    problem_mark = getattr(error, "problem_mark", None)
-    if problem_mark is None:
-        return " ".join(str(error).split())
-    problem = getattr(error, "problem", "") or ""
-    way_out = getattr(error, "note", None)
-    if "'\\t'" in problem:
-        problem = "a tab; indent with spaces"
-    elif "mapping values" in problem:
-        problem = "a colon inside a value; put the value in quotation marks"
-    else:
-        way_out = way_out or "check the indentation, quotation marks and brackets there"
-        problem = f"{problem}; {way_out}"
-    return f"line {problem_mark.line + 1}, column {problem_mark.column + 1}: {problem}"
-
-
-YAML_TAGS_KEPT = ("int", "float", "null", "merge")
-
-
-def _convert_booleans(value: Any, name: str = "a value") -> Any:
-    """Convert the words true and false to booleans; other words stay text."""
-    if isinstance(value, set):  # !!set
-        raise FormatError(f"{name} {SET_REFUSAL}")
-    if isinstance(value, dict):
-        return {
-            str(key): _convert_booleans(item, _abbreviate(str(key))) for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_convert_booleans(item) for item in value]
-    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
-
-
-def replace_and_destroy(path: str | Path, data: str | bytes) -> None:
-    """Write a private file under a lock that the caller holds; its earlier state is overwritten.
-
-    A writer that is killed leaves nothing that the next one does not destroy.
-
-    Parameters
-    ----------
-    path : path
-    data : str or bytes
-    """
-    target_path = Path(path).resolve()
-    previous_path = target_path.with_name(f"{target_path.name}.previous")
-    remove_drafts(target_path)  # only who holds the lock writes: what is left is of killed writers
-    with suppress(FileNotFoundError):
-        if previous_path.samefile(target_path):  # killed before the new state was written
-            previous_path.unlink()
-    destroy_file(previous_path)
-    with suppress(OSError):  # the first state, or a file system without second names
-        os.link(target_path, previous_path)
-    write_atomic(target_path, data, private=True)
-    destroy_file(previous_path)

@@ -23,7 +23,8 @@ from pydantic import Field
 from discreet.arrays import Floats, Integers
 from discreet.collection.protocol import CollectionDocument
 from discreet.errors import FormatError, PrivacyError, SchemaError
-from discreet.files.documents import Body, load_document, read_text
+from discreet.files.atomic_writing import read_text
+from discreet.files.documents import Body, load_document
 from discreet.local import device as devices
 from discreet.local.question import Question, QuestionBody
 from discreet.privacy.guarantee import INFERRED_REASON, Charge, Guarantee, format_odds_sentence

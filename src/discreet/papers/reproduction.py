@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from discreet.errors import SchemaError
-from discreet.files.documents import write_atomic
+from discreet.files.atomic_writing import write_atomic
 from discreet.papers.paper_figures import Figure, draw_figure
 from discreet.papers.results import (
     PaperCell,

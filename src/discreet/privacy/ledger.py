@@ -30,15 +30,13 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import FormatError, PrivacyError, error_context
-from discreet.files.documents import (
-    Body,
-    dump_document,
-    load_document,
+from discreet.files.atomic_writing import (
     make_private_folder,
     read_text,
     remove_drafts,
     write_atomic,
 )
+from discreet.files.documents import Body, dump_document, load_document
 from discreet.files.locks import hold_lock
 from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up
 from discreet.privacy.rounding import to_shortest_float

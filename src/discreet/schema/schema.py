@@ -27,17 +27,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from discreet import conveniences
 from discreet.errors import SchemaError, error_context
+from discreet.files.atomic_writing import read_text
 from discreet.files.documents import (
-    SET_REFUSAL,
     Body,
     compute_digest,
-    convert_yaml_to_json,
     dump_document,
     encode_canonical_document,
     load_document,
     parse_document,
-    read_text,
 )
+from discreet.files.yaml_text import SET_REFUSAL, convert_yaml_to_json
 
 if TYPE_CHECKING:
     from discreet.schema.drafting import SchemaDraft

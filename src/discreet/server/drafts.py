@@ -9,7 +9,8 @@ from typing import Any
 from discreet.collection.announcement import Announcement, AnnouncementTexts
 from discreet.collection.protocol import parse_collection_json
 from discreet.errors import FormatError
-from discreet.files.documents import convert_yaml_to_json, parse_document
+from discreet.files.documents import parse_document
+from discreet.files.yaml_text import convert_yaml_to_json
 from discreet.schema.schema import Categorical, Schema
 
 __all__ = ["EXAMPLE_QUESTIONS", "make_announcement", "parse_collection", "parse_whole_number"]

@@ -26,7 +26,12 @@ from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from discreet.errors import DiscreetError, FormatError
-from discreet.files.documents import destroy_file, make_private_folder, sync_folder, write_atomic
+from discreet.files.atomic_writing import (
+    destroy_file,
+    make_private_folder,
+    sync_folder,
+    write_atomic,
+)
 
 __all__ = ["Key", "KeyFolder", "KeyFolderError", "LostKeyError", "format_key_name"]
 

@@ -92,7 +92,8 @@ def load_texts(language: str, path: str | None = None) -> Mapping[str, str]:
             )
         page_texts = json.loads((TEXTS_FOLDER / f"{language}.json").read_text(encoding="utf-8"))
         return {**page_texts, **PAPER_TEXTS[language]}
-    from discreet.files.documents import parse_document, read_text
+    from discreet.files.atomic_writing import read_text
+    from discreet.files.documents import parse_document
 
     translation = parse_document(read_text(path), "translation")
     missing_keys = [

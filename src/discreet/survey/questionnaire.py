@@ -502,7 +502,7 @@ class Questionnaire(CollectionDocument):
     @classmethod
     def from_yaml(cls, text: str) -> Questionnaire:
         """Read the same from YAML. yes and no stay words, not true and false."""
-        from discreet.files.documents import convert_yaml_to_json
+        from discreet.files.yaml_text import convert_yaml_to_json
         from discreet.survey.files import parse_questionnaire
 
         return parse_questionnaire(convert_yaml_to_json(text, "questionnaire"))
@@ -510,7 +510,7 @@ class Questionnaire(CollectionDocument):
     @classmethod
     def read(cls, path: str | Path) -> Questionnaire:
         """Read a questionnaire file, YAML if its name says so."""
-        from discreet.files.documents import read_text
+        from discreet.files.atomic_writing import read_text
 
         text = read_text(path)
         is_yaml = Path(path).suffix.lower() in (".yaml", ".yml")

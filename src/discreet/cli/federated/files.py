@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from discreet.cli.overwrite import refuse_replacement
 from discreet.errors import error_context
-from discreet.files.documents import parse_document, read_text
+from discreet.files.atomic_writing import read_text
+from discreet.files.documents import parse_document
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.identity import Card, Identity

@@ -16,7 +16,7 @@ from discreet.cli.federated.setup import add_terms_options, parse_held_columns
 from discreet.cli.files import make_output, write_file
 from discreet.cli.output import format_example
 from discreet.errors import MissingDependencyError, SchemaError, error_context
-from discreet.files.documents import write_atomic
+from discreet.files.atomic_writing import write_atomic
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest

@@ -28,7 +28,7 @@ from discreet.federated.crypto.sealing import seal_bytes, unseal_bytes
 from discreet.federated.messages import Message
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
-from discreet.files.documents import (
+from discreet.files.atomic_writing import (
     atomic_replacement,
     make_private_folder,
     move_atomic,
