@@ -5,7 +5,7 @@ Only what stands under ``if TYPE_CHECKING`` is left out, because no program ever
 
 - Importing ``discreet.a.b`` runs ``discreet`` and ``discreet.a`` as well.
 - ``from discreet.a import name`` is an edge to ``discreet.a.name`` where that is a module, and to
-  the module that ``_EXPORTS`` names where ``discreet.a`` loads its names lazily.
+  the module that the stub of ``discreet.a`` names where that loads its names lazily.
 - A module loaded by its text (``import_module``) is not seen; tests that run the program see it.
 """
 
@@ -141,29 +141,25 @@ def iter_statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 def list_imports(path: Path) -> list[tuple[str, str | None]]:
     """Pairs of module and imported name (None for ``import module``)."""
-    return _read(path.read_text("utf-8"))[0]
+    return _list_imports(path.read_text("utf-8"))
 
 
-def read_exports(path: Path) -> dict[str, str]:
-    """The table ``_EXPORTS`` of a package that loads its names when they are asked for."""
-    return _read(path.read_text("utf-8"))[1]
+def read_exports(path: Path) -> dict[str | None, str]:
+    """Name -> module, by the stub of a package that loads its names when they are asked for."""
+    stub = path.with_suffix(".pyi")
+    return {name: module for module, name in list_imports(stub)} if stub.exists() else {}
 
 
 @cache
-def _read(text: str) -> tuple[list[tuple[str, str | None]], dict[str, str]]:
-    tree, found = ast.parse(text), []
-    for node in iter_statements(tree):
+def _list_imports(text: str) -> list[tuple[str, str | None]]:
+    found: list[tuple[str, str | None]] = []
+    for node in iter_statements(ast.parse(text)):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "a relative import"
             found += [(str(node.module), alias.name) for alias in node.names]
         elif isinstance(node, ast.Import):
             found += [(alias.name, None) for alias in node.names]
-    home = [
-        ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_EXPORTS"
-    ]
-    return found, dict(home[0]) if home else {}
+    return found
 
 
 def import_graph(source: Path) -> Graph:
@@ -180,8 +176,8 @@ def import_graph(source: Path) -> Graph:
         found = {name, *ancestors(name)}
         if f"{name}.{member}" in files:
             return found | {f"{name}.{member}"}
-        home = homes.get(name, {}).get(member or "")
-        return found | loaded(f"{package}.{home}", member) if home else found
+        home = homes.get(name, {}).get(member)
+        return found | loaded(home, member) if home else found
 
     graph: Graph = {}
     for module, path in files.items():

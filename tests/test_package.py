@@ -6,12 +6,14 @@ import subprocess
 import sys
 import tomllib
 from fnmatch import filter as filter_names
+from importlib import import_module
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 import discreet
+from discreet.exports import read_stub
 from imports import FOLDERS, ROLES, crossings, find_roles, import_graph, inside, list_imports
 
 SOURCE = Path(discreet.__file__).parent
@@ -52,6 +54,37 @@ def test_the_public_names_are_these():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="Nonsense"):
         discreet.Nonsense  # noqa: B018
+
+
+LAZY_PACKAGES = [
+    ".".join(("discreet", *stub.relative_to(SOURCE).parts[:-1]))
+    for stub in sorted(SOURCE.rglob("__init__.pyi"))
+]
+
+
+def test_lazy_packages_have_a_stub():
+    assert {"discreet", "discreet.local", "discreet.federated.vertical"} <= set(LAZY_PACKAGES)
+
+
+@pytest.mark.parametrize("package", LAZY_PACKAGES)
+def test_the_stub_is_the_only_list_of_names(package):
+    """Every name is there, in ``__all__``, ``dir`` and ``import *``, and is what its module has."""
+    module = import_module(package)
+    module_by_name = read_stub(Path(module.__file__).with_suffix(".pyi").read_text("utf-8"))
+    assert dir(module) == sorted(module_by_name) != []
+    assert {*module.__all__} - {"__version__"} == {*module_by_name}
+    for name, home in module_by_name.items():
+        assert getattr(module, name) is getattr(import_module(home), name)
+    namespace = {}
+    exec(f"from {package} import *", namespace)
+    assert {*module.__all__} <= {*namespace}
+
+
+def test_a_stub_exports_what_type_checkers_take_from_it():
+    lines = (
+        "from a.b import C as C, D as D\nfrom a import E\nfrom a import F as G\nimport h\nx: str"
+    )
+    assert read_stub(lines) == {"C": "a.b", "D": "a.b"}
 
 
 def modules_of(path):

@@ -52,6 +52,9 @@ def test_the_wheel_holds_the_package_and_its_licence_and_nothing_else(dist):
     assert outside == []
     assert any(n.endswith("licenses/LICENSE") for n in names)
     assert "discreet/py.typed" in names
+    stubs = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.pyi")}
+    assert stubs  # the packages read their public names from them
+    assert stubs <= set(names)
     metadata = next(n for n in names if n.endswith("METADATA"))
     text = zipfile.ZipFile(wheel).read(metadata).decode()
     assert "Author: discreet contributors" in text

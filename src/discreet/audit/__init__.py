@@ -16,49 +16,6 @@ A check that finds nothing proves nothing; one that finds an event proves that t
 broken, with the stated confidence.
 """
 
-from __future__ import annotations
+from discreet.exports import attach_stub
 
-from typing import TYPE_CHECKING
-
-from discreet.exports import lazy_exports
-
-_EXPORTS = {
-    "Audit": "audit.verdict",
-    "Effort": "audit.auditing",
-    "Pair": "audit.subject",
-    "Subject": "audit.subject",
-    "Verdict": "audit.verdict",
-    "audit": "audit.auditing",
-    "make_classifier_subject": "audit.table_subjects",
-    "make_collection_subject": "audit.report_subjects",
-    "make_function_subject": "audit.table_subjects",
-    "make_manifest_subject": "audit.table_subjects",
-    "make_mechanism_subject": "audit.report_subjects",
-}
-
-__all__ = [
-    "Audit",
-    "Effort",
-    "Pair",
-    "Subject",
-    "Verdict",
-    "audit",
-    "make_classifier_subject",
-    "make_collection_subject",
-    "make_function_subject",
-    "make_manifest_subject",
-    "make_mechanism_subject",
-]
-
-if TYPE_CHECKING:
-    from discreet.audit.auditing import Effort, audit
-    from discreet.audit.report_subjects import make_collection_subject, make_mechanism_subject
-    from discreet.audit.subject import Pair, Subject
-    from discreet.audit.table_subjects import (
-        make_classifier_subject,
-        make_function_subject,
-        make_manifest_subject,
-    )
-    from discreet.audit.verdict import Audit, Verdict
-
-__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)
+__getattr__, __dir__, __all__ = attach_stub(__name__)

@@ -20,21 +20,6 @@ owner's ids are with which other owner. Several owners learn which of their ids 
 owner, common to all or not. An id that none of them holds stays hidden from all of them.
 """
 
-from __future__ import annotations
+from discreet.exports import attach_stub
 
-from typing import TYPE_CHECKING
-
-from discreet.exports import lazy_exports
-
-_EXPORTS = {
-    "Matcher": "federated.alignment.matcher",
-    "Owner": "federated.alignment.owner",
-}
-
-__all__ = ["Matcher", "Owner"]
-
-if TYPE_CHECKING:
-    from discreet.federated.alignment.matcher import Matcher
-    from discreet.federated.alignment.owner import Owner
-
-__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)
+__getattr__, __dir__, __all__ = attach_stub(__name__)

@@ -10,23 +10,6 @@ rebuilt by giving the same messages to a new one. A provider must not be rebuilt
 under the same manifest: it keeps its submission and sends the same bytes again.
 """
 
-from __future__ import annotations
+from discreet.exports import attach_stub
 
-from typing import TYPE_CHECKING
-
-from discreet.exports import lazy_exports
-
-_EXPORTS = {
-    "HorizontalCollector": "federated.horizontal.collector",
-    "HorizontalProvider": "federated.horizontal.provider",
-    "HorizontalReceiver": "federated.horizontal.receiver",
-}
-
-__all__ = ["HorizontalCollector", "HorizontalProvider", "HorizontalReceiver"]
-
-if TYPE_CHECKING:
-    from discreet.federated.horizontal.collector import HorizontalCollector
-    from discreet.federated.horizontal.provider import HorizontalProvider
-    from discreet.federated.horizontal.receiver import HorizontalReceiver
-
-__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)
+__getattr__, __dir__, __all__ = attach_stub(__name__)

@@ -16,25 +16,6 @@ before the collector's noise was added, and with the published statistics could 
 Rows are aligned by an agreed order of ids; both sides prove to each other that they have the same.
 """
 
-from __future__ import annotations
+from discreet.exports import attach_stub
 
-from typing import TYPE_CHECKING
-
-from discreet.exports import lazy_exports
-
-_EXPORTS = {
-    "VerticalCollector": "federated.vertical.collector",
-    "LabelProvider": "federated.vertical.label_provider",
-    "VerticalProvider": "federated.vertical.provider",
-    "VerticalReceiver": "federated.vertical.receiver",
-}
-
-__all__ = ["LabelProvider", "VerticalCollector", "VerticalProvider", "VerticalReceiver"]
-
-if TYPE_CHECKING:
-    from discreet.federated.vertical.collector import VerticalCollector
-    from discreet.federated.vertical.label_provider import LabelProvider
-    from discreet.federated.vertical.provider import VerticalProvider
-    from discreet.federated.vertical.receiver import VerticalReceiver
-
-__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)
+__getattr__, __dir__, __all__ = attach_stub(__name__)
