@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from discreet.collection.announcement import (
     Announcement,
     AnnouncementTexts,
     QuestionTexts,
+    _check_browser_limits,
     make_example_yaml,
 )
 from discreet.errors import FormatError, PrivacyError, SchemaError
@@ -137,6 +139,18 @@ def test_what_cannot_be_answered_honestly_is_refused_at_publication() -> None:
     wide = make_plan(many, 1.0, 10**6, PlanOptions(oracle="oue", kind="pairs"))
     with pytest.raises(SchemaError, match="a browser sends at most 64 kB"):
         told(wide).check_collection(wide)
+
+
+def test_what_a_browser_cannot_send_or_hold_is_refused() -> None:
+    def asking(width: int, largest: int) -> Any:
+        channel = SimpleNamespace(width=width, mechanism=SimpleNamespace(largest=largest))
+        return SimpleNamespace(questions=[SimpleNamespace(width=1), channel])
+
+    _check_browser_limits(asking(width=2709, largest=2**53))
+    with pytest.raises(SchemaError, match="question 1 makes reports of 2710 integers"):
+        _check_browser_limits(asking(width=2710, largest=2**53))
+    with pytest.raises(SchemaError, match=r"question 1 may report numbers beyond 2\^53"):
+        _check_browser_limits(asking(width=2709, largest=2**53 + 1))
 
 
 def test_an_open_withdrawal_is_one_more_assumption() -> None:

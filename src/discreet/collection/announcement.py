@@ -143,6 +143,17 @@ class Announcement(Document):
     version: ClassVar[int] = VERSION
 
     def __post_init__(self) -> None:
+        self._check_settings()
+        if not self.language:
+            object.__setattr__(self, "language", next(iter(self.words), "en"))
+        if self.words and self.language not in self.words:
+            raise SchemaError(f"language is {self.language!r}; there are {', '.join(self.words)}")
+        self._check_days()
+        for text in _list_texts(self.to_body()):
+            if len(text) > MAX_TEXT_CHARS:
+                raise SchemaError(f"a text has {len(text)} characters; at most {MAX_TEXT_CHARS}")
+
+    def _check_settings(self) -> None:
         if not NAME_PATTERN.fullmatch(self.name):
             raise SchemaError(
                 f"name is {self.name!r}; write 1 to 64 small letters, digits and hyphens, such as "
@@ -163,10 +174,8 @@ class Announcement(Document):
         for language in self.words:
             if not LANGUAGE_PATTERN.fullmatch(language):
                 raise SchemaError(f"{language!r} is not a language tag such as en or de-CH")
-        if not self.language:
-            object.__setattr__(self, "language", next(iter(self.words), "en"))
-        if self.words and self.language not in self.words:
-            raise SchemaError(f"language is {self.language!r}; there are {', '.join(self.words)}")
+
+    def _check_days(self) -> None:
         first_day, last_day, deletion_day = (
             _parse_day(day_field, getattr(self, day_field)) for day_field in DAY_FIELDS
         )
@@ -177,9 +186,6 @@ class Announcement(Document):
                 f"deletes is {self.deletes}, but reports may come on {self.closes or self.opens}; "
                 "write a later day"
             )
-        for text in _list_texts(self.to_body()):
-            if len(text) > MAX_TEXT_CHARS:
-                raise SchemaError(f"a text has {len(text)} characters; at most {MAX_TEXT_CHARS}")
 
     @classmethod
     def make_default(cls, collection: Collection, name: str, **settings: Any) -> Announcement:
@@ -205,6 +211,26 @@ class Announcement(Document):
                 f"this announcement names the {kind} {self.collection[:23]}…, not "
                 f"{collection.digest[:23]}…; a changed {kind} needs an announcement of its own"
             )
+        self._check_promise(collection)
+        if collection.assignment == "groups":
+            raise SchemaError(
+                "this plan assigns questions by group, and a link carries no group; make it with "
+                "assignment 'draw'"
+            )
+        _check_browser_limits(collection)
+        for text in _list_texts([self.to_body(), json.loads(collection.encode_canonical())]):
+            if direction_mark := TEXT_DIRECTION_MARKS.search(text):
+                raise SchemaError(
+                    f"{text.encode('ascii', 'backslashreplace').decode()[:80]!r} holds U+"
+                    f"{ord(direction_mark[0]):04X}, which shows the text after it in another "
+                    "order than it is read; leave it out (languages from right to left do not "
+                    "need it)"
+                )
+        for language, texts in self.words.items():
+            self._check_texts(collection, language, texts)
+
+    def _check_promise(self, collection: Collection) -> None:
+        kind = collection.kind
         if not collection.guarantee.is_private and not self.unprotected:
             raise PrivacyError(
                 f"this {kind} promises nothing: {collection.guarantee.void_reasons[0]}. People "
@@ -221,34 +247,6 @@ class Announcement(Document):
                 f"this {kind} rests on an anonymiser between people and the collector, and a web "
                 "collector receives what people send from themselves; make it without 'shuffled'"
             )
-        if collection.assignment == "groups":
-            raise SchemaError(
-                "this plan assigns questions by group, and a link carries no group; make it with "
-                "assignment 'draw'"
-            )
-        for question_number, channel in enumerate(collection.questions):
-            if 24 * channel.width + 512 > MAX_REPORT_BYTES:
-                raise SchemaError(
-                    f"question {question_number} makes reports of {channel.width} integers; a "
-                    f"browser sends at most {MAX_REPORT_BYTES // 1024} kB. Choose an oracle with "
-                    "shorter reports"
-                )
-            largest_output = getattr(getattr(channel, "mechanism", None), "largest", 0)
-            if isinstance(largest_output, int) and largest_output > MAX_EXACT_INTEGER:
-                raise SchemaError(
-                    f"question {question_number} may report numbers beyond 2^53, which browsers "
-                    "cannot hold"
-                )
-        for text in _list_texts([self.to_body(), json.loads(collection.encode_canonical())]):
-            if direction_mark := TEXT_DIRECTION_MARKS.search(text):
-                raise SchemaError(
-                    f"{text.encode('ascii', 'backslashreplace').decode()[:80]!r} holds U+"
-                    f"{ord(direction_mark[0]):04X}, which shows the text after it in another "
-                    "order than it is read; leave it out (languages from right to left do not "
-                    "need it)"
-                )
-        for language, texts in self.words.items():
-            self._check_texts(collection, language, texts)
 
     def _check_texts(self, collection: Collection, language: str, texts: AnnouncementTexts) -> None:
         for name, question_texts in texts.questions.items():
@@ -319,6 +317,22 @@ def _parse_day(name: str, text: str) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         raise SchemaError(f"{name} is {text!r}; write a day as 2027-03-31") from None
+
+
+def _check_browser_limits(collection: Collection) -> None:
+    for question_number, channel in enumerate(collection.questions):
+        if 24 * channel.width + 512 > MAX_REPORT_BYTES:
+            raise SchemaError(
+                f"question {question_number} makes reports of {channel.width} integers; a "
+                f"browser sends at most {MAX_REPORT_BYTES // 1024} kB. Choose an oracle with "
+                "shorter reports"
+            )
+        largest_output = getattr(getattr(channel, "mechanism", None), "largest", 0)
+        if isinstance(largest_output, int) and largest_output > MAX_EXACT_INTEGER:
+            raise SchemaError(
+                f"question {question_number} may report numbers beyond 2^53, which browsers "
+                "cannot hold"
+            )
 
 
 def _list_texts(value: Any) -> Sequence[str]:
