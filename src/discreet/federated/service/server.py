@@ -22,6 +22,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,8 +181,99 @@ class RoundSession(CollectorSession[Manifest]):
         return "all messages are here; waiting for the receiver to take the result"
 
 
+@dataclass(frozen=True)
+class SessionEndpoints:
+    """What a party may ask of a session; every request is authenticated first.
+
+    Parameters
+    ----------
+    session : CollectorSession
+        A round, or an alignment.
+    """
+
+    session: CollectorSession[Any]
+
+    def authenticate(self, request: Request) -> str:
+        """Return the name of the party that signed a request."""
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        header_line = request.headers.get(SIGNATURE_HEADER, "")
+        return self.session.authenticate_request(header_line, request.method, target)
+
+    def get_manifest(self, request: Request) -> Response:
+        """Return the manifest with the signatures so far."""
+        self.authenticate(request)
+        return Response(self.session.agreement.to_json(), media_type="application/json")
+
+    async def get_status(
+        self, request: Request, changes: int = -1, heard: int = 0
+    ) -> dict[str, Any]:
+        """Report who is missing; held until there is news, or for MAX_HOLD_SECONDS."""
+        party_name = self.authenticate(request)
+        stage = self.session.get_change_marker()[1]
+        hold_end = _get_loop_time() + MAX_HOLD_SECONDS
+        while self.session.get_change_marker() == (changes, stage) and _get_loop_time() < hold_end:
+            await asyncio.sleep(POLL_SECONDS)
+        return await run_in_threadpool(self.session.get_status, party_name, heard == 1)
+
+    async def post_signature(self, name: str, request: Request) -> dict[str, Any]:
+        """Accept the signature of the party that sends it."""
+        if self.authenticate(request) != name:  # before a body is read
+            raise ProtocolError("unknown-sender", f"only {name} may sign as {name}")
+        signature_text = (
+            await read_request_body(request, MAX_SIGNATURE_CHARACTERS, ProtocolError)
+        ).decode("ascii", "replace")
+        await run_in_threadpool(self.session.accept_signature, name, signature_text)
+        return {"accepted": True}
+
+    async def post_message(self, request: Request, offset: int = -1) -> dict[str, Any]:
+        """Take a chunk of a message, or report how much of it is here."""
+        sender_name = self.authenticate(request)  # before a body of any size is read
+        self.session.agreement.require_all_signatures()
+        message = Message.from_header(request.headers.get(MESSAGE_HEADER, "").encode())
+        if message.sender != sender_name:
+            raise ProtocolError(
+                "unknown-sender", f"{sender_name} sends a message of {message.sender}"
+            )
+        stored_bytes: int | None = await run_in_threadpool(self.session.check_header, message)
+        if offset >= 0:
+            data = await read_request_body(request, CHUNK_BYTES, ProtocolError)
+            stored_bytes = await run_in_threadpool(self.session.add_chunk, message, offset, data)
+        return {
+            "accepted": stored_bytes is None,
+            "have": message.size if stored_bytes is None else stored_bytes,
+        }
+
+    def get_messages(
+        self,
+        request: Request,
+        recipient: str,
+        sender: str = "",
+        kind: str = "",
+        offset: int = 0,
+        limit: int = CHUNK_BYTES,
+    ) -> Response:
+        """Return a chunk of a message to the party that it is for."""
+        if self.authenticate(request) != recipient:
+            raise ProtocolError("wrong-recipient", f"only {recipient} may fetch its messages")
+        for message in self.session.list_messages(recipient):
+            if message.kind == kind and sender in ("", message.sender):
+                start = min(max(0, offset), message.size)
+                data = message.body.get_slice(start, start + min(max(0, limit), CHUNK_BYTES)).read()
+                return Response(
+                    data,
+                    media_type=RAW_MEDIA_TYPE,
+                    headers={MESSAGE_HEADER: message.header.decode()},
+                )
+        return Response(status_code=204)
+
+
 def create_application(session: CollectorSession[Any]) -> FastAPI:
-    """The server of one round, or of one alignment."""
+    """Create the server of one round, or of one alignment.
+
+    Parameters
+    ----------
+    session : CollectorSession
+    """
     app = FastAPI(
         title="discreet collector",
         docs_url=None,
@@ -190,6 +282,18 @@ def create_application(session: CollectorSession[Any]) -> FastAPI:
         redirect_slashes=False,
     )
     app.add_middleware(BodyLimit, make_refusal=_refuse_body)  # also silent about clients that leave
+    _add_error_handlers(app)
+    endpoints = SessionEndpoints(session)
+    app.get("/manifest")(endpoints.get_manifest)
+    app.get("/status")(endpoints.get_status)
+    app.post("/signatures/{name}")(endpoints.post_signature)
+    app.post("/messages")(endpoints.post_message)
+    app.get("/messages/{recipient}")(endpoints.get_messages)
+    return app
+
+
+def _add_error_handlers(app: FastAPI) -> None:
+    """Answer errors with a JSON object that holds a reason and a sentence."""
 
     @app.exception_handler(ProtocolError)
     async def handle_protocol_error(request: Request, error: ProtocolError) -> JSONResponse:
@@ -211,77 +315,6 @@ def create_application(session: CollectorSession[Any]) -> FastAPI:
     async def handle_invalid_query(request: Request, error: RequestValidationError) -> JSONResponse:
         sentence = f"the query of {request.method} {request.url.path} is not understood here"
         return JSONResponse({"reason": "malformed", "sentence": sentence}, 422)
-
-    def authenticate(request: Request) -> str:
-        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        header_line = request.headers.get(SIGNATURE_HEADER, "")
-        return session.authenticate_request(header_line, request.method, target)
-
-    @app.get("/manifest")
-    def get_manifest(request: Request) -> Response:
-        authenticate(request)
-        return Response(session.agreement.to_json(), media_type="application/json")
-
-    @app.get("/status")
-    async def get_status(request: Request, changes: int = -1, heard: int = 0) -> dict[str, Any]:
-        party_name = authenticate(request)
-        stage = session.get_change_marker()[1]
-        hold_end = _get_loop_time() + MAX_HOLD_SECONDS
-        while session.get_change_marker() == (changes, stage) and _get_loop_time() < hold_end:
-            await asyncio.sleep(POLL_SECONDS)
-        return await run_in_threadpool(session.get_status, party_name, heard == 1)
-
-    @app.post("/signatures/{name}")
-    async def post_signature(name: str, request: Request) -> dict[str, Any]:
-        if authenticate(request) != name:  # before a body is read
-            raise ProtocolError("unknown-sender", f"only {name} may sign as {name}")
-        signature_text = (
-            await read_request_body(request, MAX_SIGNATURE_CHARACTERS, ProtocolError)
-        ).decode("ascii", "replace")
-        await run_in_threadpool(session.accept_signature, name, signature_text)
-        return {"accepted": True}
-
-    @app.post("/messages")
-    async def post_message(request: Request, offset: int = -1) -> dict[str, Any]:
-        sender_name = authenticate(request)  # before a body of any size is read
-        session.agreement.require_all_signatures()
-        message = Message.from_header(request.headers.get(MESSAGE_HEADER, "").encode())
-        if message.sender != sender_name:
-            raise ProtocolError(
-                "unknown-sender", f"{sender_name} sends a message of {message.sender}"
-            )
-        stored_bytes: int | None = await run_in_threadpool(session.check_header, message)
-        if offset >= 0:
-            data = await read_request_body(request, CHUNK_BYTES, ProtocolError)
-            stored_bytes = await run_in_threadpool(session.add_chunk, message, offset, data)
-        return {
-            "accepted": stored_bytes is None,
-            "have": message.size if stored_bytes is None else stored_bytes,
-        }
-
-    @app.get("/messages/{recipient}")
-    def get_messages(
-        request: Request,
-        recipient: str,
-        sender: str = "",
-        kind: str = "",
-        offset: int = 0,
-        limit: int = CHUNK_BYTES,
-    ) -> Response:
-        if authenticate(request) != recipient:
-            raise ProtocolError("wrong-recipient", f"only {recipient} may fetch its messages")
-        for message in session.list_messages(recipient):
-            if message.kind == kind and sender in ("", message.sender):
-                start = min(max(0, offset), message.size)
-                data = message.body.get_slice(start, start + min(max(0, limit), CHUNK_BYTES)).read()
-                return Response(
-                    data,
-                    media_type=RAW_MEDIA_TYPE,
-                    headers={MESSAGE_HEADER: message.header.decode()},
-                )
-        return Response(status_code=204)
-
-    return app
 
 
 def _refuse_body(reason: str, sentence: str) -> JSONResponse:
