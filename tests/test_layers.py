@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,27 @@ def test_a_folder_without_a_layer_is_found(tmp_path: Path) -> None:
     (copy / "helpers").mkdir()
     (copy / "helpers" / "__init__.py").write_text("")
     assert lint_imports(copy).returncode == 1
+
+
+def list_drawn_layers(text: str) -> list[tuple[int, str]]:
+    """Layers and folders of the tree in CONTRIBUTING.md, top to bottom."""
+    return [(int(k), folder) for k, folder in re.findall(r"^ {6}([ \d]\d)  (\w+)/ ", text, re.M)]
+
+
+def list_layers() -> list[tuple[int, str]]:
+    contract = tomllib.loads(SETTINGS.read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    layers = enumerate(reversed(contract["layers"]), 1)
+    return [(k, folder) for k, layer in layers for folder in layer.split(" | ")]
+
+
+def test_the_drawn_tree_has_all_folders_with_their_layers() -> None:
+    drawn = list_drawn_layers((SETTINGS.parent / "CONTRIBUTING.md").read_text("utf-8"))
+    folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert sorted(drawn) == sorted(entry for entry in list_layers() if entry[1] in folders)
+    assert [k for k, _ in drawn] == sorted((k for k, _ in drawn), reverse=True)
+    assert list_drawn_layers(
+        "      15  cli/   prints\n       2  files/  locks\n          x.py"
+    ) == [
+        (15, "cli"),
+        (2, "files"),
+    ]
