@@ -621,8 +621,8 @@ MUTANTS = [
     Mutant("local/waves.py", "combine_waves",
            "guarantee = guarantee.compose_parallel(statistics.guarantee)",
            "pass", WAVES),
-    Mutant("local/planning.py", "make_plan",
-           "split_epsilon(epsilon, reports)",
+    Mutant("local/planning.py", "_make_local_plan",
+           "split_epsilon(epsilon, options.reports)",
            "epsilon", "tests/collection/test_plan.py tests/collection/test_report_privacy.py"),
     # ---- federated rounds
     Mutant("federated/agreement/manifest.py", "Manifest.make_block_noise",

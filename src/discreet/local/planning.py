@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from discreet.privacy.rounding import to_shortest_float
 from discreet.privacy.shuffling import Blanket, Shuffle
 from discreet.schema.cells import Bins, Cells, parse_numbers, resolve_bins
 from discreet.schema.projection import Projection
-from discreet.schema.schema import Categorical, Numeric, Schema
+from discreet.schema.schema import Numeric, Schema
 
 __all__ = ["PlanOptions", "compute_quantile_cuts", "compute_question_cost", "make_plan"]
 
@@ -32,7 +32,14 @@ MAX_CELLS_PER_QUESTION = 4096
 WEIGHT_TOTAL = 1 << 20
 """Approximate total of the integer weights of the questions."""
 
+MAX_CLASS_ERROR = 0.05
+"""Standard error of a class share above which some respondents are asked for the class alone."""
+MAX_CLASS_SHARE = 0.2
+"""Largest share of respondents who are asked for the class alone because of that error."""
+
 MeanApproach = Literal[1, 2, 3, "hybrid"]
+QuestionShare = tuple[Question, float]
+"""A question whose weight is not yet known, and its share of the respondents."""
 
 
 @dataclass(frozen=True)
@@ -126,106 +133,62 @@ def make_plan(
     epsilon = to_shortest_float(epsilon)
     if isinstance(respondents, Integral):
         respondents = int(respondents)
-    if options.shuffled is not None:
-        shuffle = Shuffle(epsilon, options.shuffled, respondents)
-        unshuffled_options = replace(options, shuffled=None)
+    if options.shuffled is None:
+        return _make_local_plan(schema, epsilon, respondents, options)
+    shuffle = Shuffle(epsilon, options.shuffled, respondents)
 
-        def make_local_plan(local_epsilon: float) -> tuple[Plan, Blanket]:
-            plan = make_plan(schema, local_epsilon, respondents, unshuffled_options)
-            return plan, plan.blanket
+    def make_plan_and_blanket(local_epsilon: float) -> tuple[Plan, Blanket]:
+        plan = _make_local_plan(schema, local_epsilon, respondents, options)
+        return plan, plan.blanket
 
-        return replace(shuffle.find_largest_local(make_local_plan), shuffled=shuffle)
-    kind, projection, reports = options.kind, options.projection, options.reports
-    if projection is not None:
-        if projection.input_schema != schema:
-            raise SchemaError("the projection was made for another schema")
-        schema = projection.output_schema
-    if not epsilon > 0:
-        raise PrivacyError(f"epsilon is {epsilon!r}; it must be above 0")
-    if not isinstance(respondents, Real) or respondents < 1:
-        raise SchemaError(f"respondents is {respondents!r}; expect at least one, as a number")
-    if isinstance(reports, bool) or reports < 1:
-        raise PrivacyError(f"reports is {reports!r}; a person sends at least one")
-    report_epsilon = split_epsilon(epsilon, reports)
-    mean_features = (
-        [feature for feature in schema.features if isinstance(feature, Numeric)]
-        if options.numeric == "gaussian"
-        else []
-    )
-    cell_features = [feature.name for feature in schema.features if feature not in mean_features]
-    cells_by_feature = {
-        name: Cells.from_schema(schema, name, options.bins) for name in cell_features
-    }
-    if kind not in ("auto", "pairs", "paper"):
-        raise SchemaError(f"plan={kind!r}; write 'auto', 'pairs' or 'paper'")
-    class_count = len(schema.classes)
-    cell_counts = {name: feature_cells.size for name, feature_cells in cells_by_feature.items()}
-    oracle_factory = _OracleFactory(options.oracle, report_epsilon, options.theta)
-    question_shares = _make_cell_questions(
-        cell_counts, class_count, oracle_factory, kind, options.focus or {}
-    )
+    return replace(shuffle.find_largest_local(make_plan_and_blanket), shuffled=shuffle)
+
+
+def _make_local_plan(
+    schema: Schema, epsilon: float, respondents: int, options: PlanOptions
+) -> Plan:
+    """Make a plan whose reports keep epsilon by themselves, without a shuffle."""
+    schema = _check_arguments(schema, epsilon, respondents, options)
+    asked = _AskedFeatures.from_schema(schema, options.numeric)
+    cells = {name: Cells.from_schema(schema, name, options.bins) for name in asked.by_cell}
+    maker = _QuestionMaker(len(schema.classes), split_epsilon(epsilon, options.reports), options)
+    cell_counts = {name: feature_cells.size for name, feature_cells in cells.items()}
+    cell_questions = maker.make_cell_questions(cell_counts, options.focus or {})
     respondents_all_waves = options.respondents_all_waves or respondents
-    class_share = _compute_class_share(
-        question_shares, class_count, oracle_factory, kind, respondents_all_waves
-    )
-    presence_cell_counts = {feature.name: 2 for feature in mean_features if feature.optional}
-    group_weights = (
-        len(cell_features),
-        2 if mean_features else 0,
-        1 if presence_cell_counts else 0,
-    )
-    if kind == "paper":
-        class_share = 1 / (1 + sum(group_weights))
-    elif mean_features:
-        # Yilmaz et al., section III-B: a third each for the class, the means and the mean squares
-        class_share = max(class_share, 1 / (1 + len(cell_features) + 2))
-    weight_scale = (1 - class_share) / max(sum(group_weights), 1)
-    weighted_questions = [
-        (question, share * weight_scale * group_weights[0]) for question, share in question_shares
-    ]
-    if presence_cell_counts:
-        # a missing number is sent as the middle of its bounds, so how many are missing is asked
-        cells_by_feature |= {
-            name: Cells.from_schema(schema, name, {name: 1}) for name in presence_cell_counts
-        }
-        question_shares = _make_cell_questions(
-            presence_cell_counts, class_count, oracle_factory, kind, {}
-        )
-        weighted_questions += [
-            (question, share * weight_scale) for question, share in question_shares
-        ]
-    for power in (1, 2) if mean_features else ():
-        weighted_questions += [
-            (Question(feature_names, mechanism, 1, power), share * weight_scale)
-            for feature_names, mechanism, share in _make_mean_questions(
-                mean_features, class_count, report_epsilon, options
-            )
-        ]
-    if class_share > 0:
-        class_question = Question((), oracle_factory.make_oracle(class_count), 1)
-        weighted_questions.insert(0, (class_question, class_share))
+    class_share = maker.compute_class_share(asked, cell_questions, respondents_all_waves)
+    # a missing number is sent as the middle of its bounds, so how many are missing is asked
+    cells |= {name: Cells.from_schema(schema, name, {name: 1}) for name in asked.by_presence}
+    question_shares = maker.complete_questions(asked, cell_questions, class_share)
     return Plan(
         schema,
         epsilon,
         [
-            Question(
-                question.features,
-                question.mechanism,
-                max(1, round(share * WEIGHT_TOTAL)),
-                question.power,
-            )
-            for question, share in weighted_questions
+            replace(question, weight=max(1, round(share * WEIGHT_TOTAL)))
+            for question, share in question_shares
         ],
-        {
-            name: feature_cells.edges
-            for name, feature_cells in cells_by_feature.items()
-            if feature_cells.edges
-        },
+        {name: feature_cells.edges for name, feature_cells in cells.items() if feature_cells.edges},
         options.assignment,
-        reports,
-        projection,
+        options.reports,
+        options.projection,
         wave=options.wave,
     )
+
+
+def _check_arguments(
+    schema: Schema, epsilon: float, respondents: int, options: PlanOptions
+) -> Schema:
+    """Check what a plan is made from; return the schema that its questions are about."""
+    if options.projection is not None:
+        if options.projection.input_schema != schema:
+            raise SchemaError("the projection was made for another schema")
+        schema = options.projection.output_schema
+    if not epsilon > 0:
+        raise PrivacyError(f"epsilon is {epsilon!r}; it must be above 0")
+    if not isinstance(respondents, Real) or respondents < 1:
+        raise SchemaError(f"respondents is {respondents!r}; expect at least one, as a number")
+    if isinstance(options.reports, bool) or options.reports < 1:
+        raise PrivacyError(f"reports is {options.reports!r}; a person sends at least one")
+    return schema
 
 
 def compute_question_cost(oracle: FrequencyOracle) -> float:
@@ -239,126 +202,194 @@ def compute_question_cost(oracle: FrequencyOracle) -> float:
 
 
 @dataclass(frozen=True)
-class _OracleFactory:
-    """Makes the oracle of a question about cells, and computes its cost."""
+class _AskedFeatures:
+    """How the features are asked: by cell, or by mean and mean square."""
 
-    name: str
+    by_cell: tuple[str, ...]
+    by_mean: tuple[Numeric, ...]
+
+    @classmethod
+    def from_schema(cls, schema: Schema, numeric: Literal["bins", "gaussian"]) -> _AskedFeatures:
+        by_mean = tuple(
+            feature
+            for feature in schema.features
+            if numeric == "gaussian" and isinstance(feature, Numeric)
+        )
+        by_cell = tuple(feature.name for feature in schema.features if feature not in by_mean)
+        return cls(by_cell, by_mean)
+
+    @property
+    def by_presence(self) -> list[str]:
+        """Features asked by mean that may be missing: some people are asked whether they are."""
+        return [feature.name for feature in self.by_mean if feature.optional]
+
+    @property
+    def total_weight(self) -> int:
+        """Weight of all questions but the class: one per feature by cell, mean, mean square."""
+        return len(self.by_cell) + 2 * bool(self.by_mean) + bool(self.by_presence)
+
+
+@dataclass(frozen=True)
+class _QuestionMaker:
+    """Makes the questions of a plan, with their shares.
+
+    Parameters
+    ----------
+    class_count : int
+    epsilon : float
+        Of one report.
+    options : PlanOptions
+    """
+
+    class_count: int
     epsilon: float
-    theta: float | None
+    options: PlanOptions
+
+    def __post_init__(self) -> None:
+        if self.options.kind not in get_args(Design):
+            raise SchemaError(f"plan={self.options.kind!r}; write 'auto', 'pairs' or 'paper'")
 
     def make_oracle(self, cells: int) -> FrequencyOracle:
-        return make_oracle(self.name, cells, self.epsilon, self.theta)
+        return make_oracle(self.options.oracle, cells, self.epsilon, self.options.theta)
 
     def compute_cost(self, cells: int) -> float:
         return compute_question_cost(self.make_oracle(cells))
 
-
-def _group_features(
-    cell_counts: Mapping[str, int], class_count: int, oracle_factory: _OracleFactory
-) -> list[list[str]]:
-    """Group features greedily while asking them together costs less than asking them separately."""
-    ungrouped = sorted(cell_counts, key=lambda name: cell_counts[name])
-    feature_groups: list[list[str]] = []
-    while ungrouped:
-        feature_group = [ungrouped.pop(0)]
-        group_cells = class_count * cell_counts[feature_group[0]]
-        while ungrouped:
-            extended_cells = group_cells * cell_counts[ungrouped[0]]
-            if extended_cells > MAX_CELLS_PER_QUESTION:
-                break
-            current_cost = oracle_factory.compute_cost(group_cells)
-            extended_cost = oracle_factory.compute_cost(extended_cells)
-            separate_cost = oracle_factory.compute_cost(class_count * cell_counts[ungrouped[0]])
-            if not (
-                extended_cost / (len(feature_group) + 1) < current_cost / len(feature_group)
-                and extended_cost < current_cost + separate_cost
-            ):
-                break
-            feature_group.append(ungrouped.pop(0))
-            group_cells = extended_cells
-        feature_groups.append(feature_group)
-    return feature_groups
-
-
-def _make_cell_questions(
-    cell_counts: Mapping[str, int],
-    class_count: int,
-    oracle_factory: _OracleFactory,
-    kind: Design,
-    focus: Mapping[str, float],
-) -> list[tuple[Question, float]]:
-    """Make the questions about cells, grouped where that lowers the variance, with their shares."""
-    feature_groups = [[name] for name in cell_counts]
-    if kind == "auto" and math.isfinite(oracle_factory.epsilon):
-        feature_groups = _group_features(cell_counts, class_count, oracle_factory)
-    group_cells = [
-        class_count * math.prod(cell_counts[name] for name in feature_group)
-        for feature_group in feature_groups
-    ]
-    raw_shares = [1.0] * len(feature_groups)
-    if kind == "auto":
-        raw_shares = [
-            math.sqrt(len(feature_group) * oracle_factory.compute_cost(cell_count))
-            * max(focus.get(feature_name, 1.0) for feature_name in feature_group)
-            for feature_group, cell_count in zip(feature_groups, group_cells, strict=True)
+    def make_cell_questions(
+        self, cell_counts: Mapping[str, int], focus: Mapping[str, float]
+    ) -> list[QuestionShare]:
+        """Make the questions about cells, grouped where that pays; their shares add up to 1."""
+        kind = self.options.kind
+        feature_groups = [[name] for name in cell_counts]
+        if kind == "auto" and math.isfinite(self.epsilon):
+            feature_groups = self.group_features(cell_counts)
+        group_cells = [
+            self.class_count * math.prod(cell_counts[name] for name in feature_group)
+            for feature_group in feature_groups
         ]
-    return [
-        (
-            Question(tuple(feature_group), oracle_factory.make_oracle(cell_count), 1),
-            raw_share / sum(raw_shares),
+        raw_shares = [1.0] * len(feature_groups)
+        if kind == "auto":
+            raw_shares = [
+                math.sqrt(len(feature_group) * self.compute_cost(cell_count))
+                * max(focus.get(feature_name, 1.0) for feature_name in feature_group)
+                for feature_group, cell_count in zip(feature_groups, group_cells, strict=True)
+            ]
+        return [
+            (
+                Question(tuple(feature_group), self.make_oracle(cell_count), 1),
+                raw_share / sum(raw_shares),
+            )
+            for feature_group, cell_count, raw_share in zip(
+                feature_groups, group_cells, raw_shares, strict=True
+            )
+        ]
+
+    def group_features(self, cell_counts: Mapping[str, int]) -> list[list[str]]:
+        """Group features greedily while asking them together costs less than separately."""
+        ungrouped = sorted(cell_counts, key=lambda name: cell_counts[name])
+        feature_groups: list[list[str]] = []
+        while ungrouped:
+            feature_group = [ungrouped.pop(0)]
+            group_cells = self.class_count * cell_counts[feature_group[0]]
+            while ungrouped:
+                extended_cells = group_cells * cell_counts[ungrouped[0]]
+                if extended_cells > MAX_CELLS_PER_QUESTION:
+                    break
+                current_cost = self.compute_cost(group_cells)
+                extended_cost = self.compute_cost(extended_cells)
+                separate_cost = self.compute_cost(self.class_count * cell_counts[ungrouped[0]])
+                if not (
+                    extended_cost / (len(feature_group) + 1) < current_cost / len(feature_group)
+                    and extended_cost < current_cost + separate_cost
+                ):
+                    break
+                feature_group.append(ungrouped.pop(0))
+                group_cells = extended_cells
+            feature_groups.append(feature_group)
+        return feature_groups
+
+    def compute_class_share(
+        self, asked: _AskedFeatures, questions: Sequence[QuestionShare], respondents: int
+    ) -> float:
+        """Share of respondents who are asked for the class alone."""
+        if self.options.kind == "paper":
+            return 1 / (1 + asked.total_weight)
+        class_share = self.compute_required_class_share(questions, respondents)
+        if asked.by_mean:
+            # Yilmaz et al., section III-B: a third each for the class, means and mean squares
+            return max(class_share, 1 / (1 + len(asked.by_cell) + 2))
+        return class_share
+
+    def compute_required_class_share(
+        self, questions: Sequence[QuestionShare], respondents: int
+    ) -> float:
+        """Share that the class question needs: 0 unless the prior would be too uncertain."""
+        if self.options.kind != "auto" or not questions:
+            return 0.0
+        current_precision = sum(
+            share / self.compute_cost(question.mechanism.size) for question, share in questions
         )
-        for feature_group, cell_count, raw_share in zip(
-            feature_groups, group_cells, raw_shares, strict=True
+        class_precision = 1 / self.compute_cost(self.class_count)
+        uniform_variance = (1 / self.class_count) * (1 - 1 / self.class_count)
+        required_precision = uniform_variance / (MAX_CLASS_ERROR**2 * respondents)
+        if current_precision >= required_precision or class_precision <= current_precision:
+            return 0.0
+        needed_share = (required_precision - current_precision) / (
+            class_precision - current_precision
         )
-    ]
+        return float(min(MAX_CLASS_SHARE, needed_share))
 
+    def complete_questions(
+        self, asked: _AskedFeatures, cell_questions: Sequence[QuestionShare], class_share: float
+    ) -> list[QuestionShare]:
+        """Add all other questions to those about cells, with shares of all respondents."""
+        presence_questions = self.make_cell_questions(dict.fromkeys(asked.by_presence, 2), {})
+        mean_questions = self.make_mean_questions(asked.by_mean)
+        unit_share = (1 - class_share) / max(asked.total_weight, 1)
+        question_shares = [
+            (question, share * unit_share * group_weight)
+            for questions, group_weight in (
+                (cell_questions, len(asked.by_cell)),
+                (presence_questions, 1),
+                (mean_questions, 1),
+            )
+            for question, share in questions
+        ]
+        if class_share > 0:
+            class_question = Question((), self.make_oracle(self.class_count), 1)
+            question_shares.insert(0, (class_question, class_share))
+        return question_shares
 
-def _compute_class_share(
-    questions: Sequence[tuple[Question, float]],
-    class_count: int,
-    oracle_factory: _OracleFactory,
-    kind: Design,
-    respondents: int,
-) -> float:
-    """Share of respondents asked for the class alone: 0 unless the prior would be too uncertain."""
-    if kind != "auto" or not questions:
-        return 0.0
-    current_precision = sum(
-        share / oracle_factory.compute_cost(question.mechanism.size)
-        for question, share in questions
-    )
-    class_precision = 1 / oracle_factory.compute_cost(class_count)
-    required_precision = (1 / class_count) * (1 - 1 / class_count) / (0.05**2 * respondents)
-    if current_precision >= required_precision or class_precision <= current_precision:
-        return 0.0
-    return float(
-        min(0.2, (required_precision - current_precision) / (class_precision - current_precision))
-    )
+    def make_mean_questions(self, features: Sequence[Numeric]) -> list[QuestionShare]:
+        """Make the questions about means, then about mean squares; either add up to 1."""
+        feature_groups = [tuple(feature.name for feature in features)] if features else []
+        if self.options.approach == 3:
+            feature_groups = [(feature.name,) for feature in features]
+        return [
+            (
+                Question(names, self.make_mean_oracle(len(names)), 1, power),
+                1 / len(feature_groups),
+            )
+            for power in (1, 2)
+            for names in feature_groups
+        ]
 
-
-def _make_mean_questions(
-    features: Sequence[Numeric | Categorical],
-    class_count: int,
-    epsilon: float,
-    options: PlanOptions,
-) -> list[tuple[tuple[str, ...], MeanOracle, float]]:
-    """Make the questions about means: (features, mechanism, share) (Yilmaz et al., III-B)."""
-    names = tuple(feature.name for feature in features)
-    vector_size = len(names) * class_count
-    approach, mechanism = options.approach, options.mechanism
-    if approach == 1:
-        return [(names, LaplaceMean(epsilon, vector_size, active=len(names)), 1.0)]
-    if approach == 2:
-        oracle_classes = {"one-bit": OneBit, "duchi": DuchiMany, "piecewise": Piecewise}
-        if mechanism not in oracle_classes:
-            raise SchemaError(f"mechanism={mechanism!r}; write one of {', '.join(oracle_classes)}")
-        return [(names, oracle_classes[mechanism](epsilon, vector_size), 1.0)]
-    if approach == 3:
-        share = 1 / len(names)
-        return [((name,), LaplaceMean(epsilon, class_count, active=1), share) for name in names]
-    if approach == "hybrid":
-        return [(names, HybridMany(epsilon, vector_size), 1.0)]
-    raise SchemaError(f"approach={approach!r}; write 1, 2, 3 or 'hybrid'")
+    def make_mean_oracle(self, feature_count: int) -> MeanOracle:
+        """Make the oracle of features whose means are asked together (Yilmaz et al., III-B)."""
+        vector_size = feature_count * self.class_count
+        approach, mechanism = self.options.approach, self.options.mechanism
+        if approach in (1, 3):
+            return LaplaceMean(self.epsilon, vector_size, active=feature_count)
+        if approach == 2:
+            oracle_classes = {"one-bit": OneBit, "duchi": DuchiMany, "piecewise": Piecewise}
+            if mechanism not in oracle_classes:
+                raise SchemaError(
+                    f"mechanism={mechanism!r}; write one of {', '.join(oracle_classes)}"
+                )
+            return oracle_classes[mechanism](self.epsilon, vector_size)
+        if approach == "hybrid":
+            return HybridMany(self.epsilon, vector_size)
+        raise SchemaError(f"approach={approach!r}; write 1, 2, 3 or 'hybrid'")
 
 
 def compute_quantile_cuts(schema: Schema, sample: Mapping[str, Any], bins: Bins) -> Bins:
