@@ -33,6 +33,7 @@ ROLES = {
         "federated.vertical.provider",
     ],
     "collector": [
+        "collection.inversion",
         "collection.parquet_tally",
         "collection.tally",
         "federated.alignment.matcher",

@@ -181,8 +181,6 @@ def _iter_record_pairs(collection: Any, schema: Schema) -> Iterator[Pair]:
 
 
 def _get_edges(collection: Any) -> dict[str, Any]:
-    if collection.kind == "plan":
-        return dict(collection.edges)
     return {name: cells.edges for name, cells in collection.cells.items() if cells.edges}
 
 
@@ -194,9 +192,8 @@ def _make_device_checks(collection: Any, groups: Sequence[int | None]) -> list[E
     all_records = list(
         islice(iter_records(record_schema, record_schema.names, bin_edges), MAX_TRIED + 1)
     )
-    total_weight = int(collection.cumulative_weights[-1]) if collection.kind == "plan" else 1
     path_count = (
-        total_weight
+        collection.question_outcomes
         * max((output_count or math.inf) for output_count in output_counts) ** collection.reports
     )
     if len(all_records) > MAX_TRIED or len(all_records) * path_count > MAX_DEVICE_PATHS:
@@ -218,16 +215,10 @@ def _make_device_checks(collection: Any, groups: Sequence[int | None]) -> list[E
 def _make_mechanism_checks(collection: Any) -> list[EnumerableCheck]:
     """Checks of every answer to every question, for the mechanisms alone."""
     note = "of the mechanisms alone; the device around them is compared by samples"
-    if collection.kind == "plan":
-        return [
-            replace(walk, check=f"question {number}, {question.name}: {walk.check}", note=note)
-            for number, question in enumerate(collection.questions)
-            for walk in make_oracle_subject(question.mechanism).checks
-        ]
     return [
-        replace(walk, check=f"{group.name}: {walk.check}", note=note)
-        for group, channel in zip(collection.groups, collection.channels, strict=True)
-        for walk in make_oracle_subject(channel).checks
+        replace(walk, check=f"{name}: {walk.check}", note=note)
+        for name, mechanism in collection.mechanisms
+        for walk in make_oracle_subject(mechanism).checks
     ]
 
 

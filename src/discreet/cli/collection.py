@@ -7,6 +7,7 @@ collector does with the answers is in :mod:`discreet.cli.tally`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import cleandoc
 from pathlib import Path
@@ -52,6 +53,7 @@ class CollectionWording:
     simulate_command: str
     file_suffixes: tuple[str, ...]
     document_file: str
+    has_waves: bool = False
 
     def format_count(self, count: int) -> str:
         """Format a number of reports or sheets."""
@@ -63,7 +65,16 @@ class CollectionWording:
         return self.kind.upper()
 
 
-PLAN = CollectionWording("plan", "local", "report", "report", "perturb", (".parquet",), "plan.json")
+PLAN = CollectionWording(
+    "plan",
+    "local",
+    "report",
+    "report",
+    "perturb",
+    (".parquet",),
+    "plan.json",
+    has_waves=True,
+)
 QUESTIONNAIRE = CollectionWording(
     "questionnaire",
     "survey",
@@ -73,6 +84,7 @@ QUESTIONNAIRE = CollectionWording(
     (".csv", ".parquet"),
     "questionnaire.yaml",
 )
+WORDING_BY_KIND = {wording.kind: wording for wording in (PLAN, QUESTIONNAIRE)}
 
 
 def make_guarantee_body(guarantee: Any) -> dict[str, Any]:
@@ -82,14 +94,10 @@ def make_guarantee_body(guarantee: Any) -> dict[str, Any]:
 
 def read_collection(wording: CollectionWording, path: str) -> Any:
     """Read a plan or questionnaire file."""
+    from discreet.collection.protocol import load_document_class
+
     with error_context(path):
-        if wording is PLAN:
-            from discreet.local.plan import Plan
-
-            return Plan.read(path)
-        from discreet.survey.questionnaire import Questionnaire
-
-        return Questionnaire.read(path)
+        return load_document_class(wording.kind).read(path)
 
 
 def read_tally(wording: CollectionWording, path: str) -> Tally[Any]:
@@ -101,7 +109,7 @@ def read_tally(wording: CollectionWording, path: str) -> Tally[Any]:
         if tally.collection.kind != wording.kind:
             raise FormatError(
                 f"this is the tally of a {tally.collection.kind}, not of a {wording.kind}; use the "
-                f"commands of discreet {'survey' if wording is PLAN else 'local'}"
+                f"commands of discreet {WORDING_BY_KIND[tally.collection.kind].command_group}"
             )
         return tally
 
@@ -127,7 +135,9 @@ def read_record(path: str) -> dict[str, Any]:
     return record
 
 
-def make_answer_command(wording: CollectionWording) -> click.Command:
+def make_answer_command(
+    wording: CollectionWording, *options: Callable[[click.Command], click.Command]
+) -> click.Command:
     """Make ``local report`` or ``survey answer``, which run on one person's device."""
     command_line = (
         f"discreet {wording.command_group} {wording.answer_command} {wording.document_file} "
@@ -196,19 +206,9 @@ def make_answer_command(wording: CollectionWording) -> click.Command:
     promises. What was answered from one folder is added up, and refused beyond what its owner
     allowed.
     """)
-    if wording is PLAN:
-        command = click.option(
-            "--group", type=click.IntRange(min=0), help="The question you were assigned."
-        )(command)
-        return click.option(
-            "--again", is_flag=True, help="A further report, where the plan allows several."
-        )(command)
-    command = click.option(
-        "--personal", help="JSON: own answers to the personal questions, where asked for."
-    )(command)
-    return click.option(
-        "--by-hand", is_flag=True, help="RECORD is what was ticked after a draw by hand."
-    )(command)
+    for option in options:
+        command = option(command)
+    return command
 
 
 def make_simulate_command(wording: CollectionWording) -> click.Command:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.collection import (
-    PLAN,
     CollectionWording,
     make_guarantee_body,
     read_collection,
@@ -227,7 +226,7 @@ def make_tally_command(wording: CollectionWording) -> click.Command:
         for warning in _iter_warnings(wording, total_tally, expected):
             print_warning(warning)
 
-    csv_note = ", or are .csv files of sheets" * (wording is not PLAN)
+    csv_note = f", or are .csv files of {wording.noun}s" * (".csv" in wording.file_suffixes)
     command.help = cleandoc(f"""
     Add up {wording.noun}s that answer a {wording.metavar}: Parquet or text files.
 
@@ -261,6 +260,8 @@ def _iter_warnings(
     wording: CollectionWording, tally: Tally[Any], expected: int | None
 ) -> Iterator[str]:
     """Yield warnings about a tally with far fewer reports than planned."""
+    from discreet.collection.inversion import load_inversion
+
     collection, people = tally.collection, tally.people
     if not people:
         yield (
@@ -274,7 +275,7 @@ def _iter_warnings(
             f"{people:,} people sent a {wording.noun}, {planned_people:,} were planned for; wait "
             "for more, or expect wide intervals"
         )
-    class_error = _compute_class_error(wording, collection, people)
+    class_error = load_inversion(collection).compute_class_error(collection, people)
     if class_error > NOISY_CLASS_ERROR:
         verb = "is" if people == 1 else "are"
         yield (
@@ -282,25 +283,6 @@ def _iter_warnings(
             f"error of up to {100 * class_error:.0f} percentage points; 'discreet "
             f"{wording.command_group} size' says how many people it takes"
         )
-
-
-def _compute_class_error(wording: CollectionWording, collection: Any, people: int) -> float:
-    """Compute the standard error of the class shares; 0 if they are not estimated."""
-    target = collection.schema.target
-    if wording is PLAN:
-        from discreet.local.inversion import compute_precision
-
-        errors_by_feature = {
-            cell.feature: cell.standard_error for cell in compute_precision(collection, people)
-        }
-        return errors_by_feature.get(target, 0.0)
-    from discreet.survey.inversion import compute_precision as precision_of_survey
-
-    class_labels = collection.cells[target].labels
-    predicate = f'"{target}" = "{class_labels[0]}"'
-    if any('"' in word for word in (target, class_labels[0])):
-        return 0.0
-    return precision_of_survey(collection, people, [predicate])[0].standard_error
 
 
 def _count_reports(collection: Any, files: Sequence[str]) -> Tally[Any]:
@@ -494,21 +476,20 @@ def make_train_command(wording: CollectionWording) -> click.Command:
 
 
 def _estimate_statistics(wording: CollectionWording, wave_tallies: Sequence[Tally[Any]]) -> Any:
-    if wording is PLAN:
-        from discreet.local.inversion import estimate_statistics
-        from discreet.local.waves import combine_waves
+    from discreet.collection.inversion import load_inversion
 
-        if len(wave_tallies) == 1:
-            return estimate_statistics(wave_tallies[0])
-        if len({wave_tally.collection.digest for wave_tally in wave_tallies}) < len(wave_tallies):
-            raise EstimationError(
-                "two tallies answer the same plan; add them with 'discreet local tally'"
-            )
-        wave_statistics = [estimate_statistics(wave_tally) for wave_tally in wave_tallies]
-        return combine_waves(wave_statistics, [wave_tally.people for wave_tally in wave_tallies])
-    if len(wave_tallies) > 1:
-        raise EstimationError("give one tally; add several with 'discreet survey tally'")
-    (sheet_tally,) = wave_tallies
-    from discreet.survey.inversion import estimate_statistics as statistics_of_sheets
+    if len(wave_tallies) > 1 and not wording.has_waves:
+        raise EstimationError(
+            f"give one tally; add several with 'discreet {wording.command_group} tally'"
+        )
+    inversion = load_inversion(wave_tallies[0].collection)
+    if len(wave_tallies) == 1:
+        return inversion.estimate_statistics(wave_tallies[0])
+    from discreet.local.waves import combine_waves
 
-    return statistics_of_sheets(sheet_tally)
+    if len({wave_tally.collection.digest for wave_tally in wave_tallies}) < len(wave_tallies):
+        raise EstimationError(
+            "two tallies answer the same plan; add them with 'discreet local tally'"
+        )
+    wave_statistics = [inversion.estimate_statistics(wave_tally) for wave_tally in wave_tallies]
+    return combine_waves(wave_statistics, [wave_tally.people for wave_tally in wave_tallies])

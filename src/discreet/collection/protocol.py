@@ -27,6 +27,7 @@ __all__ = [
     "DrawingDevice",
     "EncodedRecords",
     "WholeAnswerChannel",
+    "load_document_class",
     "parse_collection_json",
 ]
 
@@ -147,6 +148,14 @@ class Collection(Protocol):
         """One channel for each question."""
 
     @property
+    def mechanisms(self) -> Sequence[tuple[str, Any]]:
+        """Every mechanism that randomizes answers, after what it randomizes."""
+
+    @property
+    def question_outcomes(self) -> int:
+        """Number of equally likely outcomes of drawing a question."""
+
+    @property
     def reports(self) -> int:
         """How many reports one person may send."""
 
@@ -223,6 +232,17 @@ class CollectionDocument(Document):
         )
 
 
+def load_document_class(kind: str) -> Any:
+    """Load the class of the documents of a kind: ``Plan`` or ``Questionnaire``.
+
+    Parameters
+    ----------
+    kind : {"plan", "questionnaire"}
+    """
+    module_name, class_name = DOCUMENT_CLASSES[kind]
+    return getattr(import_module(module_name), class_name)
+
+
 def parse_collection_json(text: str | bytes) -> Any:
     """Parse a plan or a questionnaire, by the format that the document states.
 
@@ -234,5 +254,4 @@ def parse_collection_json(text: str | bytes) -> Any:
     stated_kind = str(parse_document(text, "collection").get("format")).removeprefix("discreet/")
     if stated_kind not in DOCUMENT_CLASSES:
         raise FormatError(f"this is not a plan or questionnaire: its format says {stated_kind!r}")
-    module_name, class_name = DOCUMENT_CLASSES[stated_kind]
-    return getattr(import_module(module_name), class_name).from_json(text)
+    return load_document_class(stated_kind).from_json(text)

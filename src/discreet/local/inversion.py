@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,9 @@ from discreet.statistics.statistics import (
 __all__ = [
     "CellPrecision",
     "CountEstimate",
+    "compute_class_error",
     "compute_precision",
+    "compute_score_range",
     "estimate_margin",
     "estimate_statistics",
     "pool_counts",
@@ -359,3 +362,42 @@ def compute_precision(plan: Plan, respondents: int) -> list[CellPrecision]:
         for name, inverse_variance in inverse_variances.items()
     ]
     return sorted(cell_precisions, key=lambda cell_precision: -cell_precision.standard_error)
+
+
+def compute_class_error(plan: Plan, respondents: int) -> float:
+    """Compute the expected standard error of the class shares; 0 if nothing is asked by cell."""
+    errors = {cell.feature: cell.standard_error for cell in compute_precision(plan, respondents)}
+    return errors.get(plan.schema.target, 0.0)
+
+
+def compute_score_range(plan: Plan, feature_name: str) -> tuple[Floats, Floats]:
+    """Compute the least and most that one report can count for each cell of a feature.
+
+    Parameters
+    ----------
+    plan : Plan
+    feature_name : str
+        A feature that is asked by cell, or the target.
+
+    Returns
+    -------
+    pair of arrays
+        Classes by values, or classes for the target; all cells are alike. A report whose score
+        is not bounded (of noise, for example) counts as one that is not randomized: 0 to 1.
+    """
+    class_count, target = len(plan.schema.classes), plan.schema.target
+    is_target = feature_name == target
+    table_shape = (class_count,) if is_target else (class_count, plan.cells[feature_name].size)
+    min_score, max_score = 0.0, 1.0
+    for question, share in zip(plan.questions, plan.shares, strict=True):
+        oracle: Any = question.mechanism
+        if hasattr(oracle, "q_exact") and (is_target or feature_name in question.features):
+            p, q = float(oracle.p_exact), float(oracle.q_exact)
+            # cells of the question in one of ours
+            joined_cells = oracle.size // math.prod(table_shape)
+            default_size = 1 if oracle.name == "de" else joined_cells
+            reported_cells = min(joined_cells, getattr(oracle, "subset_size", default_size))
+            # a liar may also choose the question
+            min_score = min(min_score, -joined_cells * q / (p - q) / float(share))
+            max_score = max(max_score, (reported_cells - joined_cells * q) / (p - q) / float(share))
+    return np.full(table_shape, min_score), np.full(table_shape, max_score)

@@ -253,6 +253,19 @@ class Plan(CollectionDocument):
         """Cumulative weights: a uniform integer below the last one selects a question."""
         return np.cumsum([question.weight for question in self.questions])
 
+    @property
+    def question_outcomes(self) -> int:
+        """Number of equally likely outcomes of drawing a question."""
+        return int(self.cumulative_weights[-1])
+
+    @property
+    def mechanisms(self) -> list[tuple[str, Any]]:
+        """The mechanism of every question, after its number and name."""
+        return [
+            (f"question {number}, {question.name}", question.mechanism)
+            for number, question in enumerate(self.questions)
+        ]
+
     @cached_property
     def shares(self) -> Floats:
         """Expected share of respondents of each question."""

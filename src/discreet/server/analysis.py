@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from discreet.collection.inversion import load_inversion
 from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
 from discreet.estimation import estimate
@@ -40,13 +41,8 @@ class Analysis:
         if self.tally.reports == 0:
             raise EstimationError("no reports are settled yet, so nothing can be estimated")
         guarantee = self.survey.announcement.make_guarantee(self.survey.collection)
-        if self.survey.collection.kind == "plan":
-            from discreet.local import inversion as plans
-
-            return plans.estimate_statistics(self.tally, guarantee)
-        from discreet.survey import inversion as sheets
-
-        return sheets.estimate_statistics(self.tally, guarantee)
+        inversion = load_inversion(self.survey.collection)
+        return inversion.estimate_statistics(self.tally, guarantee)
 
     @cached_property
     def model(self) -> NaiveBayesModel:

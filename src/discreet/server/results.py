@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.collection.inversion import load_inversion
 from discreet.collection.sample_size import compute_required_respondents
 from discreet.collection.tally import Tally
 from discreet.display.chart_parts import (
@@ -195,43 +196,8 @@ class SurveyResults:
 
     def _compute_scores(self, feature_name: str) -> tuple[Any, Any]:
         """Compute the smallest and largest score of one report for each cell of a table."""
-        collection, schema = self.analysis.survey.collection, self.analysis.statistics.schema
-        class_count, target = len(schema.classes), schema.target
-        table_shape = (
-            (class_count,)
-            if feature_name == target
-            else (class_count, self._count_cells(feature_name))
-        )
-        if collection.kind == "questionnaire":
-            from discreet.survey.inversion import invert_channel
-
-            feature_names = [target] if feature_name == target else [target, feature_name]
-            unit_tables = np.eye(math.prod(table_shape)).reshape(-1, *table_shape)
-            scores = invert_channel(collection, feature_names, unit_tables).reshape(
-                len(unit_tables), -1
-            )
-            return scores.min(axis=1).reshape(table_shape), scores.max(axis=1).reshape(table_shape)
-        min_score, max_score = 0.0, 1.0
-        for question, share in zip(collection.questions, collection.shares, strict=True):
-            oracle = question.mechanism
-            if hasattr(oracle, "q_exact") and (
-                feature_name == target or feature_name in question.features
-            ):
-                p, q = float(oracle.p_exact), float(oracle.q_exact)
-                # cells of the question in one of ours
-                joined_cells = oracle.size // math.prod(table_shape)
-                default_size = 1 if oracle.name == "de" else joined_cells
-                subset_size = getattr(oracle, "subset_size", default_size)
-                reported_cells = min(joined_cells, subset_size)
-                # a liar may also choose the question
-                min_score = min(min_score, -joined_cells * q / (p - q) / float(share))
-                max_score = max(
-                    max_score, (reported_cells - joined_cells * q) / (p - q) / float(share)
-                )
-        return np.full(table_shape, min_score), np.full(table_shape, max_score)
-
-    def _count_cells(self, feature_name: str) -> int:
-        return int(self.analysis.statistics.tables[feature_name].cells.size)
+        collection = self.analysis.survey.collection
+        return load_inversion(collection).compute_score_range(collection, feature_name)
 
     # ---------------------------------------------------------------- charts
 
@@ -295,19 +261,17 @@ class SurveyResults:
     def accuracy(self) -> Any:
         """Accuracy of a classifier from half of the sheets, on the other half; or None."""
         collection = self.analysis.survey.collection
-        if (
-            collection.kind != "questionnaire"
-            or self.analysis.tally.reports < 2 * MIN_SHEETS_PER_HALF
-        ):
+        has_whole_sheets = collection.questions[0].size is None
+        if not has_whole_sheets or self.analysis.tally.reports < 2 * MIN_SHEETS_PER_HALF:
             return None
         if math.prod(collection.sizes) > MAX_DISTINCT_SHEETS:
             return None
-        from discreet.survey.inversion import estimate_statistics
         from discreet.survey.testing import estimate_sheet_accuracy
 
         try:
             training_half, test_half = self._split_sheets()
-            return estimate_sheet_accuracy(estimate(estimate_statistics(training_half)), test_half)
+            statistics = load_inversion(collection).estimate_statistics(training_half)
+            return estimate_sheet_accuracy(estimate(statistics), test_half)
         except EstimationError:
             return None
 

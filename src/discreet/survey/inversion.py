@@ -35,7 +35,9 @@ __all__ = [
     "SharePrecision",
     "apply_channel",
     "compute_channel_variance",
+    "compute_class_error",
     "compute_precision",
+    "compute_score_range",
     "estimate_share",
     "estimate_statistics",
     "invert_channel",
@@ -371,3 +373,38 @@ def _compute_worst_variance(
             compute_channel_variance(questionnaire, names, predicate_tables, scores).compute_worst()
         )
     )
+
+
+def compute_class_error(questionnaire: Questionnaire, respondents: int) -> float:
+    """Compute an upper bound on the standard error of the class shares.
+
+    0 where the target or its first class cannot be quoted in a predicate.
+    """
+    target = questionnaire.schema.target
+    first_class = questionnaire.cells[target].labels[0]
+    if '"' in target + first_class:
+        return 0.0
+    predicate = f'"{target}" = "{first_class}"'
+    return compute_precision(questionnaire, respondents, [predicate])[0].standard_error
+
+
+def compute_score_range(questionnaire: Questionnaire, feature_name: str) -> tuple[Floats, Floats]:
+    """Compute the least and most that one sheet can count for each cell of a feature.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    feature_name : str
+        A feature or the target.
+
+    Returns
+    -------
+    pair of arrays
+        Classes by answers, or classes for the target.
+    """
+    target = questionnaire.schema.target
+    names = [target] if feature_name == target else [target, feature_name]
+    table_shape = tuple(questionnaire.cells[name].size for name in names)
+    unit_tables = np.eye(math.prod(table_shape)).reshape(-1, *table_shape)
+    scores = invert_channel(questionnaire, names, unit_tables).reshape(len(unit_tables), -1)
+    return scores.min(axis=1).reshape(table_shape), scores.max(axis=1).reshape(table_shape)

@@ -439,6 +439,18 @@ class Questionnaire(CollectionDocument):
             devices.SheetChannel(self.names, self.sizes, labels, sum_rounded_up(self.epsilons)),
         )
 
+    @property
+    def question_outcomes(self) -> int:
+        """One: nobody draws a question, because a sheet is answered whole."""
+        return 1
+
+    @property
+    def mechanisms(self) -> list[tuple[str, Any]]:
+        """The channel of every group of questions, after the name of the group."""
+        return [
+            (group.name, channel) for group, channel in zip(self.groups, self.channels, strict=True)
+        ]
+
     def get_asked_columns(self, question: int) -> tuple[str, ...]:
         """All questions: a sheet is answered whole."""
         return self.names

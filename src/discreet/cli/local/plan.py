@@ -51,7 +51,11 @@ MODEL_QUALITY_NOTE = (
     "depend on the class. Try it on simulated people with 'discreet local perturb'."
 )
 
-report = make_answer_command(PLAN)
+report = make_answer_command(
+    PLAN,
+    click.option("--group", type=click.IntRange(min=0), help="The question you were assigned."),
+    click.option("--again", is_flag=True, help="A further report, where the plan allows several."),
+)
 perturb = make_simulate_command(PLAN)
 shuffle = make_shuffle_command(PLAN)
 tally = make_tally_command(PLAN)

@@ -18,7 +18,13 @@ __all__ = ["answer", "estimate", "randomize", "shuffle", "tally", "test", "train
 
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
-answer = make_answer_command(QUESTIONNAIRE)
+answer = make_answer_command(
+    QUESTIONNAIRE,
+    click.option(
+        "--personal", help="JSON: own answers to the personal questions, where asked for."
+    ),
+    click.option("--by-hand", is_flag=True, help="RECORD is what was ticked after a draw by hand."),
+)
 randomize = make_simulate_command(QUESTIONNAIRE)
 shuffle = make_shuffle_command(QUESTIONNAIRE)
 tally = make_tally_command(QUESTIONNAIRE)
