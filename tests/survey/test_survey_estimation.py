@@ -10,7 +10,13 @@ from discreet.collection.simulation import simulate_tally
 from discreet.collection.tally import Tally
 from discreet.estimation import estimate
 from discreet.randomness import SeededRandom
-from discreet.survey.inversion import estimate_share, estimate_statistics, invert_channel
+from discreet.survey.inversion import (
+    _map_axes,
+    apply_channel,
+    estimate_share,
+    estimate_statistics,
+    invert_channel,
+)
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 
@@ -98,6 +104,23 @@ def test_the_sampler_follows_that_law(sheet_law):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
+def test_the_channel_is_what_a_sheet_does_and_its_inversion_undoes_it(survey, sheet_law):
+    function = np.random.default_rng(0).normal(size=survey.sizes)
+    expected = [(sheet_law(survey, truth) * function).sum() for truth in np.ndindex(*survey.sizes)]
+    sent = apply_channel(survey, survey.names, function)
+    assert sent.ravel() == pytest.approx(np.array(expected))
+    assert invert_channel(survey, survey.names, sent) == pytest.approx(function)
+
+
+def test_groups_are_inverted_together_where_a_law_spans_two_that_are_asked_about():
+    dependent, apart = SURVEYS["dependent personal answers"], SURVEYS["three groups"]
+    function = np.zeros((7, 2, 3))
+    assert _map_axes(dependent, ("b", "a"), function) == ({1: {0: 1}, 0: {0: 2}}, {})
+    assert _map_axes(dependent, ("b",), function[0]) == ({}, {1: {0: 1}})
+    assert _map_axes(apart, ("b", "a"), function) == ({}, {1: {0: 1}, 0: {0: 2}})
+
+
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
 def test_estimates_and_stated_variances_agree_with_repetitions(survey, invented):
     """500 repetitions; the mean by 5 standard errors, the variance ratio by 5 (1e-6 a check)."""

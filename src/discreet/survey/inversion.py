@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -49,6 +49,10 @@ MIN_VARIANCE_SUM = 1e-300
 """Least sum of variances that is a divisor; guards against zero."""
 
 
+GroupAxes: TypeAlias = dict[int, dict[int, int]]
+"""For each group that is asked about: place in the group to axis of the function."""
+
+
 def invert_channel(questionnaire: Questionnaire, names: Sequence[str], function: Floats) -> Floats:
     """Scores of the answers sent: ``function`` of the true answers with all channels inverted.
 
@@ -60,22 +64,12 @@ def invert_channel(questionnaire: Questionnaire, names: Sequence[str], function:
     function : array
         Leading axes beyond the questions are left alone.
     """
-    axes_by_group = _map_axes(questionnaire, names, function)
-    unrelated_groups = [
-        group_number
-        for group_number in axes_by_group
-        if isinstance(questionnaire.channels[group_number], Unrelated)
-    ]
-    if questionnaire.has_spanning_laws and len(unrelated_groups) > 1:
-        for group_number in unrelated_groups:
+    dependent_axes, independent_axes = _map_axes(questionnaire, names, function)
+    if dependent_axes:
+        for group_number in dependent_axes:
             questionnaire.channels[group_number].check_estimable()
-        function = _invert_dependent_groups(
-            questionnaire,
-            names,
-            function,
-            {group_number: axes_by_group.pop(group_number) for group_number in unrelated_groups},
-        )
-    for group_number, group_axes in axes_by_group.items():
+        function = _DependentGroups(questionnaire, dependent_axes).invert_channel(function)
+    for group_number, group_axes in independent_axes.items():
         function = questionnaire.channels[group_number].invert_channel(function, group_axes)
     return function
 
@@ -85,54 +79,117 @@ def apply_channel(questionnaire: Questionnaire, names: Sequence[str], function: 
 
     Parameters are those of ``invert_channel``, which is its inverse.
     """
-    axes_by_group = _map_axes(questionnaire, names, function)
-    unrelated_groups = [
-        group_number
-        for group_number in axes_by_group
-        if isinstance(questionnaire.channels[group_number], Unrelated)
-    ]
-    if questionnaire.has_spanning_laws and len(unrelated_groups) > 1:
-        first_axis = function.ndim - len(names)
-        unrelated_axes = {
-            group_number: axes_by_group.pop(group_number) for group_number in unrelated_groups
-        }
-        expected_function = np.zeros_like(function)
-        for true_count in range(len(unrelated_groups) + 1):
-            for true_groups in itertools.combinations(unrelated_groups, true_count):
-                replaced_axes = [
-                    axis
-                    for group_number in unrelated_groups
-                    if group_number not in true_groups
-                    for axis in unrelated_axes[group_number].values()
-                ]
-                personal_law = questionnaire.compute_personal_law(
-                    [names[axis - first_axis] for axis in replaced_axes]
-                )
-                probability = math.prod(
-                    group_theta if group_number in true_groups else 1 - group_theta
-                    for group_number in unrelated_groups
-                    for group_theta in [float(questionnaire.channels[group_number].theta_exact)]
-                )
-                expected_function = expected_function + probability * average_over_axes(
-                    function, personal_law, replaced_axes
-                )
-        function = expected_function
-    for group_number, group_axes in axes_by_group.items():
+    dependent_axes, independent_axes = _map_axes(questionnaire, names, function)
+    if dependent_axes:
+        function = _DependentGroups(questionnaire, dependent_axes).apply_channel(function)
+    for group_number, group_axes in independent_axes.items():
         function = questionnaire.channels[group_number].apply_channel(function, group_axes)
     return function
 
 
 def _map_axes(
     questionnaire: Questionnaire, names: Sequence[str], function: Floats
-) -> dict[int, dict[int, int]]:
-    """For each group that is asked about: place in the group to axis of the function."""
+) -> tuple[GroupAxes, GroupAxes]:
+    """Axes of the groups whose personal answers depend on each other, and of all other groups."""
     first_axis = function.ndim - len(names)
-    axes_by_group: dict[int, dict[int, int]] = {}
+    axes_by_group: GroupAxes = {}
     for offset, name in enumerate(names):
         group_number = questionnaire.find_group(name)
         group_position = questionnaire.groups[group_number].questions.index(name)
         axes_by_group.setdefault(group_number, {})[group_position] = first_axis + offset
-    return axes_by_group
+    unrelated_groups = [
+        group_number
+        for group_number in axes_by_group
+        if isinstance(questionnaire.channels[group_number], Unrelated)
+    ]
+    if not questionnaire.has_spanning_laws or len(unrelated_groups) < 2:
+        return {}, axes_by_group
+    dependent_axes = {
+        group_number: axes_by_group.pop(group_number) for group_number in unrelated_groups
+    }
+    return dependent_axes, axes_by_group
+
+
+@dataclass(frozen=True)
+class _DependentGroups:
+    """Groups randomized independently, whose personal answers Y depend on each other.
+
+    With x the true answers and P(S) the probability that exactly the groups S send the truth, a
+    function g of the answers sent has the expected value (MRR, 6.3, for any number of groups)
+
+        (C g)(x) = sum over S of P(S) E_Y g(x_S, Y)
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    axes_by_group : GroupAxes
+        Of these groups only.
+    """
+
+    questionnaire: Questionnaire
+    axes_by_group: GroupAxes
+
+    def apply_channel(self, function: Floats) -> Floats:
+        """Return C function, summed over all sets of groups."""
+        groups = tuple(self.axes_by_group)
+        expected_function = np.zeros_like(function)
+        for true_groups in _list_subsets(groups):
+            probability, average = self._average_personal(function, groups, true_groups)
+            expected_function = expected_function + probability * average
+        return expected_function
+
+    def invert_channel(self, function: Floats) -> Floats:
+        """Return h with C h = function."""
+        return np.broadcast_to(self._solve(function, tuple(self.axes_by_group)), function.shape)
+
+    def _solve(self, function: Floats, groups: tuple[int, ...]) -> Floats:
+        """Return h with C h = g over some groups: C g, solved for its term g(x), where S is all.
+
+        h = (g - sum over S < all of P(S) h_S) / P(all), with h_S the solution for E_Y g(x_S, Y).
+        """
+        solution = function.copy()
+        for true_groups in _list_subsets(groups)[:-1]:
+            probability, average = self._average_personal(function, groups, true_groups)
+            solution = solution - probability * self._solve(average, true_groups)
+        return solution / math.prod(map(self._get_theta, groups))
+
+    def _average_personal(
+        self, function: Floats, groups: tuple[int, ...], true_groups: tuple[int, ...]
+    ) -> tuple[float, Floats]:
+        """P(S), and E_Y of a function over the groups that send no truth."""
+        probability = math.prod(
+            self._get_theta(group_number)
+            if group_number in true_groups
+            else 1 - self._get_theta(group_number)
+            for group_number in groups
+        )
+        replaced_groups = [
+            group_number for group_number in groups if group_number not in true_groups
+        ]
+        replaced_names = [
+            self.questionnaire.groups[group_number].questions[group_position]
+            for group_number in replaced_groups
+            for group_position in self.axes_by_group[group_number]
+        ]
+        replaced_axes = [
+            axis
+            for group_number in replaced_groups
+            for axis in self.axes_by_group[group_number].values()
+        ]
+        personal_law = self.questionnaire.compute_personal_law(replaced_names)
+        return probability, average_over_axes(function, personal_law, replaced_axes)
+
+    def _get_theta(self, group_number: int) -> float:
+        return float(self.questionnaire.channels[group_number].theta_exact)
+
+
+def _list_subsets(groups: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """All subsets of some groups, the smaller ones first: the last is all of them."""
+    return [
+        subset
+        for subset_size in range(len(groups) + 1)
+        for subset in itertools.combinations(groups, subset_size)
+    ]
 
 
 def compute_channel_variance(
@@ -142,56 +199,6 @@ def compute_channel_variance(
     question_axes = range(tables.ndim - len(names), tables.ndim)
     squares, cubes = (apply_channel(questionnaire, names, scores**power) for power in (2, 3))
     return ChannelVariance.from_moments(tables, squares, cubes, question_axes)
-
-
-def _invert_dependent_groups(
-    questionnaire: Questionnaire,
-    names: Sequence[str],
-    function: Floats,
-    axes_by_group: Mapping[int, Mapping[int, int]],
-) -> Floats:
-    """Invert several groups whose personal answers depend on each other.
-
-    E[g(sent)] = sum over the sets S of groups that sent the truth of P(S) E_Y g(x_S, Y): solved for
-    E g(x), the terms of smaller S by the same formula (MRR, 6.3, for any number of groups).
-    """
-    first_axis = function.ndim - len(names)
-    theta_by_group = {
-        group_number: float(questionnaire.channels[group_number].theta_exact)
-        for group_number in axes_by_group
-    }
-
-    def solve_groups(g: Floats, active_groups: tuple[int, ...]) -> Floats:
-        if not active_groups:
-            return g
-        solution = g.copy()
-        for true_count in range(len(active_groups)):
-            for true_groups in itertools.combinations(active_groups, true_count):
-                replaced_groups = [
-                    group_number
-                    for group_number in active_groups
-                    if group_number not in true_groups
-                ]
-                replaced_axes = [
-                    axis
-                    for group_number in replaced_groups
-                    for axis in axes_by_group[group_number].values()
-                ]
-                personal_law = questionnaire.compute_personal_law(
-                    [names[axis - first_axis] for axis in replaced_axes]
-                )
-                probability = math.prod(
-                    theta_by_group[group_number]
-                    if group_number in true_groups
-                    else 1 - theta_by_group[group_number]
-                    for group_number in active_groups
-                )
-                solution = solution - probability * solve_groups(
-                    average_over_axes(g, personal_law, replaced_axes), true_groups
-                )
-        return solution / math.prod(theta_by_group[group_number] for group_number in active_groups)
-
-    return np.broadcast_to(solve_groups(function, tuple(axes_by_group)), function.shape)
 
 
 def estimate_share(tally: Tally[Questionnaire], predicate: Predicate | str) -> Estimate:
