@@ -15,7 +15,12 @@ from discreet.statistics.statistics import Statistics
 from discreet.survey import whole_sheet_em as whole
 from discreet.survey.inversion import estimate_statistics
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
-from discreet.survey.whole_sheet_em import NaiveBayesLaw, WholeSheetEM
+from discreet.survey.whole_sheet_em import (
+    NaiveBayesLaw,
+    PseudoCountSelection,
+    WholeSheetEM,
+    encode_sheets,
+)
 
 FEATURES = 9
 SCHEMA = Schema(
@@ -92,13 +97,12 @@ def test_each_step_makes_the_sheets_likelier():
     truth = people(500, 3)
     tally = simulate_tally(survey, truth, SeededRandom(3))
     start = NaiveBayesLaw(np.array([0.5, 0.5]), np.full((2, 2 * FEATURES), 0.5))
-    search = WholeSheetEM(survey, 0.3, start)
-    sheets = search._encode_sheets(*tally.get_distinct_answers())
+    em = WholeSheetEM(0.3, np.full(FEATURES, 2))
+    sheets = encode_sheets(survey, 0.3, *tally.get_distinct_answers())
     reached, law = [], start
     for _ in range(12):
-        true = law.compute_log_true(sheets, 0.3)
-        reached.append(float((sheets.sheet_counts * np.logaddexp(true, sheets.log_decoy)).sum()))
-        law = search.run_em(sheets, 1e-9, law, 1)
+        reached.append(em.compute_log_likelihood(sheets, law))
+        law = em.run_em(sheets, 1e-9, law, 1)
     # one person is added to every class and cell, so the ascent may end a little lower
     assert all(b > a - 0.5 for a, b in pairwise(reached))
     assert reached[-1] > reached[0] + 20
@@ -109,17 +113,59 @@ def test_the_law_of_drawn_sheets_is_the_public_one():
     survey = Questionnaire.from_schema(SCHEMA, 0.3, laws=laws)
     tally = simulate_tally(survey, people(200, 4), SeededRandom(4))
     rows, times = tally.get_distinct_answers()
-    search = WholeSheetEM(
-        survey, 0.3, NaiveBayesLaw(np.full(2, 0.5), np.full((2, 2 * FEATURES), 0.5))
-    )
     (channel,) = survey.channels
     wanted = [
         np.log(0.7 * float(channel.compute_personal_probability(row.tolist()))) for row in rows
     ]
-    assert search._encode_sheets(rows, times).log_decoy == pytest.approx(np.array(wanted), rel=1e-9)
+    sheets = encode_sheets(survey, 0.3, rows, times)
+    assert sheets.log_decoy == pytest.approx(np.array(wanted), rel=1e-9)
+    cells = sheets.cell_indicators.toarray().reshape(len(rows), 2, FEATURES, 2)
+    for row, code, sheet_cells in zip(rows, sheets.class_codes, cells, strict=True):
+        assert code == row[-1]
+        assert np.array_equal(sheet_cells[code], np.eye(2)[row[:-1]])
+        assert not sheet_cells[1 - code].any()
     assert (
         PublicLaw((0,), (1, 0)).min_probability == 0
     )  # a law may hold zeros: then a sheet is surely true
+
+
+def test_pseudo_counts_weigh_by_the_likelihood_of_sheets_left_out():
+    """Log-probabilities are averaged, and dependence is believed as far as it gains."""
+    law = NaiveBayesLaw(np.array([0.5, 0.5]), np.full((2, 2), 0.5))
+    selection = PseudoCountSelection([law] * 6, np.array([-9.0, -2.0, -1.0, -1.0, -20.0, -7.0]))
+    weights = selection.compute_weights()
+    assert weights.sum() == pytest.approx(1)
+    assert weights[1] / weights[2] == pytest.approx(np.exp(-1))
+    assert weights[[0, 4, 5]].tolist() == [0, 0, 0]  # below a hundredth of the largest
+    assert selection.compute_dependence_belief() == 0.5  # a gain of 6
+    gain = replace(selection, log_likelihoods=selection.log_likelihoods + np.eye(6)[5])
+    assert gain.compute_dependence_belief() == pytest.approx(1 / (1 + np.e))
+
+    class Steps:
+        """EM that ends at once, with the starting law of the pseudo-count."""
+
+        normalize_features = WholeSheetEM(0.5, np.array([2])).normalize_features
+
+        def run_em(self, sheets, pseudo_count, law):
+            return law
+
+    one, other = (NaiveBayesLaw(np.array([p, 1 - p]), np.array([[p, 1 - p]])) for p in (0.5, 0.9))
+    even = PseudoCountSelection([one, other, *[law] * 4], np.array([-3.0, -3.0, *[-np.inf] * 4]))
+    averaged = even.fit_averaged_law(Steps(), None)
+    wanted = np.sqrt([0.45, 0.05]) / np.sqrt([0.45, 0.05]).sum()
+    assert averaged.shares == pytest.approx(wanted)
+    assert averaged.tables[0] == pytest.approx(wanted)
+
+
+def test_tables_are_drawn_to_the_margin_of_their_feature():
+    em = WholeSheetEM(0.5, np.array([2, 3]))
+    counts = np.array([[4.0, 0, 1, 2, 1], [1, 1, 0, 0, 2]])
+    margin = np.array([6 / 8, 2 / 8, 2 / 9, 3 / 9, 4 / 9])
+    totals = np.array([4.0, 2.0])
+    assert em.normalize_features(counts.sum(axis=0) + 1) == pytest.approx(margin)
+    assert em._shrink_to_margin(counts, totals, np.inf) == pytest.approx(np.array([margin] * 2))
+    wanted = (counts + 3 * margin) / (totals[:, None] + 3)
+    assert em._shrink_to_margin(counts, totals, 3.0) == pytest.approx(wanted)
 
 
 def test_many_sheets_are_thinned_evenly(monkeypatch):
@@ -127,6 +173,11 @@ def test_many_sheets_are_thinned_evenly(monkeypatch):
     times = np.array([1, 90, 9])
     assert np.bincount(whole._sample_respondents(times, 20), minlength=3).tolist() == [0, 18, 2]
     assert np.bincount(whole._sample_respondents(times, 200), minlength=3).tolist() == [1, 90, 9]
+    rows = np.eye(3, dtype=int)
+    assert whole._thin_sheets(rows, times) == (rows, times)  # three different ones are few
+    monkeypatch.setattr(whole, "MAX_FITTED_RESPONDENTS", 2)
+    taken, counts = whole._thin_sheets(rows, times)
+    assert (taken.tolist(), counts.tolist()) == ([[0, 1, 0]], [2])
     monkeypatch.setattr(whole, "MAX_FITTED_RESPONDENTS", 300)
     monkeypatch.setattr(whole, "SELECTION_RESPONDENTS", 300)
     assert accuracy(collected(0.5, 0, count=3000)) > 0.97

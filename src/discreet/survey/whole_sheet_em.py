@@ -51,6 +51,8 @@ EM_TOLERANCE = 1e-3
 """Largest change of a probability below which the EM algorithm has converged."""
 MIN_RESPONDENTS = 20
 """Respondents below which no dependence is fitted."""
+MIN_RELATIVE_WEIGHT = 0.01
+"""Weight, as a share of the largest one, below which the law of a pseudo-count is not fitted."""
 MIN_PROBABILITY = 1e-300
 """Least probability whose logarithm is taken."""
 
@@ -127,26 +129,27 @@ def fit_whole_sheets(
         or not isinstance(channel, Unrelated)
         or not 0 < theta < 1
         or tally.people < MIN_RESPONDENTS
+        or len(totals) < 2
+        or not tables
     ):
         return None
-    if len(totals) < 2 or not tables:
-        return None
-    search = WholeSheetEM(survey, theta, _make_start_law(totals, variances, tables))
-    law, dependence_belief = search.select_law(*tally.get_distinct_answers())
+    em = WholeSheetEM(theta, np.array(survey.sizes[:-1]))  # the target comes last
+    sheet_rows, sheet_counts = tally.get_distinct_answers()
+    selection_rows = _sample_respondents(sheet_counts, SELECTION_RESPONDENTS)
+    selection = PseudoCountSelection.cross_validate(
+        em,
+        encode_sheets(survey, theta, sheet_rows[selection_rows], np.ones(len(selection_rows))),
+        _make_start_law(totals, variances, tables),
+    )
+    law = selection.fit_averaged_law(
+        em, encode_sheets(survey, theta, *_thin_sheets(sheet_rows, sheet_counts))
+    )
     tables_by_name = dict(
-        zip(tables, np.split(law.tables, search.feature_ends[:-1], axis=1), strict=True)
+        zip(tables, np.split(law.tables, np.cumsum(em.feature_sizes)[:-1], axis=1), strict=True)
     )
-    # 1 where the noise of the channel explains all of the distance
-    respondents = float(tally.people)
-    squared_errors = [
-        (table.counts - respondents * law.shares[:, None] * tables_by_name[name]) ** 2
-        / table.variances
-        for name, table in tables.items()
-    ]
-    misfit = float(
-        np.concatenate([squared_error.ravel() for squared_error in squared_errors]).mean()
-    )
-    return WholeSheetFit(dependence_belief / max(misfit, 1.0), law.shares, tables_by_name)
+    misfit = _compute_misfit(float(tally.people) * law.shares[:, None], tables_by_name, tables)
+    weight = selection.compute_dependence_belief() / max(misfit, 1.0)
+    return WholeSheetFit(weight, law.shares, tables_by_name)
 
 
 def _make_start_law(
@@ -161,146 +164,192 @@ def _make_start_law(
     return NaiveBayesLaw(class_shares / class_shares.sum(), np.concatenate(feature_tables, axis=1))
 
 
+def _compute_misfit(
+    class_totals: Floats, fitted_tables: Mapping[str, Floats], tables: Mapping[str, Table]
+) -> float:
+    """Mean over cells of (u - n NB)^2 / V: about 1 where the channel's noise explains it all.
+
+    docs/maths.md, "Whole sheets"; u is the unbiased table and V its variance.
+    """
+    squared_errors = [
+        (table.counts - class_totals * fitted_tables[name]) ** 2 / table.variances
+        for name, table in tables.items()
+    ]
+    return float(np.concatenate([squared_error.ravel() for squared_error in squared_errors]).mean())
+
+
 class WholeSheetEM:
-    """Maximum-likelihood Naive Bayes law of the true sheets, by EM with chosen pseudo-counts.
+    """EM for the Naive Bayes law of the true sheets (Dempster, Laird, Rubin 1977).
 
     Parameters
     ----------
-    survey : Questionnaire
     theta : float
-    start : NaiveBayesLaw
+        Probability that a sheet is true.
+    feature_sizes : array of int, (features,)
+        Cells of each feature.
     """
 
-    def __init__(self, survey: Questionnaire, theta: float, start: NaiveBayesLaw) -> None:
-        self.survey, self.theta, self.start = survey, theta, start
-        self.sizes = np.array(survey.sizes[:-1])  # the target comes last
-        self.feature_ends = np.cumsum(self.sizes)
-
-    def select_law(
-        self, sheet_rows: Integers, sheet_counts: Integers
-    ) -> tuple[NaiveBayesLaw, float]:
-        """Fit the law, averaged over pseudo-counts, and the belief in dependence on the class.
-
-        Parameters
-        ----------
-        sheet_rows : array of int, (different sheets, questions)
-        sheet_counts : array of int, (different sheets,)
-        """
-        selection_rows = _sample_respondents(sheet_counts, SELECTION_RESPONDENTS)
-        start_laws, log_likelihoods = self._cross_validate(
-            self._encode_sheets(sheet_rows[selection_rows], np.ones(len(selection_rows)))
-        )
-        log_likelihood_gain = log_likelihoods[:-1].max() - log_likelihoods[-1]
-        grid_weights = np.exp(log_likelihoods - log_likelihoods.max())
-        grid_weights = np.where(grid_weights < 0.01, 0.0, grid_weights)
-        fitted_rows, fitted_counts = sheet_rows, sheet_counts
-        if len(sheet_rows) > MAX_FITTED_RESPONDENTS:
-            distinct_rows, fitted_counts = np.unique(
-                _sample_respondents(sheet_counts, MAX_FITTED_RESPONDENTS), return_counts=True
-            )
-            fitted_rows = sheet_rows[distinct_rows]
-        fitted_sheets = self._encode_sheets(fitted_rows, fitted_counts)
-        weighted_laws = [
-            (grid_weight, self.run_em(fitted_sheets, pseudo_count, law, MAX_EM_STEPS))
-            for grid_weight, pseudo_count, law in zip(
-                grid_weights / grid_weights.sum(), PSEUDO_COUNT_GRID, start_laws, strict=True
-            )
-            if grid_weight > 0
-        ]
-        class_shares = np.exp(
-            sum(grid_weight * np.log(law.shares) for grid_weight, law in weighted_laws)
-        )
-        feature_tables = np.exp(
-            sum(grid_weight * np.log(law.tables) for grid_weight, law in weighted_laws)
-        )
-        feature_totals = np.add.reduceat(feature_tables, self.feature_ends - self.sizes, axis=1)
-        feature_tables = feature_tables / np.repeat(feature_totals, self.sizes, axis=1)
-        dependence_belief = 1 / (
-            1 + np.exp(np.clip(MIN_LOG_LIKELIHOOD_GAIN - log_likelihood_gain, -50.0, 50.0))
-        )
-        return NaiveBayesLaw(class_shares / class_shares.sum(), feature_tables), float(
-            dependence_belief
-        )
-
-    def _cross_validate(self, sheets: SheetSample) -> tuple[list[NaiveBayesLaw], Floats]:
-        """Fit a law for every pseudo-count, and its held-out log-likelihood over the folds."""
-        fold_numbers = np.arange(len(sheets.sheet_counts)) % FOLDS
-        fitted_laws, log_likelihoods = [], np.zeros(len(PSEUDO_COUNT_GRID))
-        for grid_index, pseudo_count in enumerate(PSEUDO_COUNT_GRID):
-            fitted_laws.append(self.run_em(sheets, pseudo_count, self.start, MAX_EM_STEPS))
-            for fold in range(FOLDS):
-                training_sheets, held_out_sheets = (
-                    sheets.select_sheets(np.flatnonzero(is_selected))
-                    for is_selected in (fold_numbers != fold, fold_numbers == fold)
-                )
-                # from the start law: the law of all sheets has seen the held-out ones
-                fold_law = self.run_em(training_sheets, pseudo_count, self.start, MAX_EM_STEPS)
-                log_true = fold_law.compute_log_true(held_out_sheets, self.theta)
-                log_likelihoods[grid_index] += (
-                    held_out_sheets.sheet_counts * np.logaddexp(log_true, held_out_sheets.log_decoy)
-                ).sum()
-        return fitted_laws, log_likelihoods
+    def __init__(self, theta: float, feature_sizes: Integers) -> None:
+        self.theta, self.feature_sizes = theta, feature_sizes
 
     def run_em(
-        self, sheets: SheetSample, pseudo_count: float, law: NaiveBayesLaw, max_steps: int
+        self,
+        sheets: SheetSample,
+        pseudo_count: float,
+        law: NaiveBayesLaw,
+        max_steps: int = MAX_EM_STEPS,
     ) -> NaiveBayesLaw:
         """Run EM from a starting law with one pseudo-count."""
-        class_count, cell_count = law.tables.shape
         for _ in range(max_steps):
-            log_true = law.compute_log_true(sheets, self.theta)
-            decoy_odds = np.exp(np.clip(sheets.log_decoy - log_true, -700.0, 700.0))
-            true_weights = sheets.sheet_counts / (1 + decoy_odds)
-            class_totals: Floats = np.bincount(
-                sheets.class_codes, true_weights, minlength=class_count
-            ).astype(float)
-            class_shares = (class_totals + 1) / (class_totals.sum() + class_count)
-            cell_counts = true_weights @ sheets.cell_indicators
-            feature_tables = self._shrink_to_margin(
-                cell_counts.reshape(class_count, cell_count), class_totals, pseudo_count
-            )
+            previous_law, law = law, self._make_step(sheets, pseudo_count, law)
             largest_change = max(
-                np.abs(class_shares - law.shares).max(), np.abs(feature_tables - law.tables).max()
+                np.abs(law.shares - previous_law.shares).max(),
+                np.abs(law.tables - previous_law.tables).max(),
             )
-            law = NaiveBayesLaw(class_shares, feature_tables)
             if largest_change < EM_TOLERANCE:
                 break
         return law
 
+    def _make_step(
+        self, sheets: SheetSample, pseudo_count: float, law: NaiveBayesLaw
+    ) -> NaiveBayesLaw:
+        """Make the law of all sheets weighted by r(s) = theta NB / (theta NB + (1 - theta) D)."""
+        class_count, cell_count = law.tables.shape
+        log_true = law.compute_log_true(sheets, self.theta)
+        decoy_odds = np.exp(np.clip(sheets.log_decoy - log_true, -700.0, 700.0))
+        true_weights = sheets.sheet_counts / (1 + decoy_odds)
+        class_totals: Floats = np.bincount(
+            sheets.class_codes, true_weights, minlength=class_count
+        ).astype(float)
+        class_shares = (class_totals + 1) / (class_totals.sum() + class_count)
+        cell_counts = (true_weights @ sheets.cell_indicators).reshape(class_count, cell_count)
+        return NaiveBayesLaw(
+            class_shares, self._shrink_to_margin(cell_counts, class_totals, pseudo_count)
+        )
+
     def _shrink_to_margin(
         self, counts: Floats, class_totals: Floats, pseudo_count: float
     ) -> Floats:
-        pooled_counts = counts.sum(axis=0) + 1
-        pooled_margin = pooled_counts / np.repeat(
-            np.add.reduceat(pooled_counts, self.feature_ends - self.sizes), self.sizes
-        )
+        """Return (counts + a M) / (class totals + a), with M the margin of all classes."""
+        pooled_margin = self.normalize_features(counts.sum(axis=0) + 1)
         if np.isinf(pseudo_count):
             return np.tile(pooled_margin, (len(counts), 1))
         return np.asarray(
             (counts + pseudo_count * pooled_margin) / (class_totals[:, None] + pseudo_count)
         )
 
-    def _encode_sheets(self, sheet_rows: Integers, sheet_counts: Array) -> SheetSample:
-        from scipy.sparse import csr_array  # late: a respondent's device need not load it
+    def normalize_features(self, cells: Floats) -> Floats:
+        """Divide the cells of each feature (last axis) by their sum."""
+        first_cells = np.cumsum(self.feature_sizes) - self.feature_sizes
+        feature_totals = np.add.reduceat(cells, first_cells, axis=-1)
+        return np.asarray(cells / np.repeat(feature_totals, self.feature_sizes, axis=-1))
 
-        log_decoy = np.full(len(sheet_rows), np.log1p(-self.theta))
-        for law in self.survey.all_laws:
-            law_shape = [self.survey.sizes[place] for place in law.places]
-            law_cells = np.ravel_multi_index(tuple(sheet_rows[:, list(law.places)].T), law_shape)
-            law_probabilities = np.array(law.weights, float) / law.total
-            log_decoy += np.log(np.maximum(law_probabilities, MIN_PROBABILITY))[law_cells]
-        class_codes = sheet_rows[:, -1]
-        flat_cells = (
-            sheet_rows[:, :-1]
-            + self.feature_ends
-            - self.sizes
-            + class_codes[:, None] * self.feature_ends[-1]
-        )
-        row_ends = np.arange(0, flat_cells.size + 1, len(self.sizes))
-        matrix_shape = (len(sheet_rows), self.start.tables.size)
-        cell_indicators = csr_array(
-            (np.ones(flat_cells.size), flat_cells.ravel(), row_ends), shape=matrix_shape
-        )
-        return SheetSample(class_codes, cell_indicators, np.asarray(sheet_counts, float), log_decoy)
+    def compute_log_likelihood(self, sheets: SheetSample, law: NaiveBayesLaw) -> float:
+        """Log of theta NB(s) + (1 - theta) D(s), added up over the sheets."""
+        log_true = law.compute_log_true(sheets, self.theta)
+        return float((sheets.sheet_counts * np.logaddexp(log_true, sheets.log_decoy)).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoCountSelection:
+    """How well each pseudo-count of the grid predicts sheets that were left out.
+
+    Parameters
+    ----------
+    laws : list of NaiveBayesLaw
+        Fitted to all sheets of the selection with each pseudo-count.
+    log_likelihoods : array, (pseudo-counts,)
+        Of the sheets left out; the last pseudo-count means no dependence on the class.
+    """
+
+    laws: list[NaiveBayesLaw]
+    log_likelihoods: Floats
+
+    @classmethod
+    def cross_validate(
+        cls, em: WholeSheetEM, sheets: SheetSample, start: NaiveBayesLaw
+    ) -> PseudoCountSelection:
+        """Fit all sheets with every pseudo-count, and each fold by the sheets outside of it."""
+        fold_numbers = np.arange(len(sheets.sheet_counts)) % FOLDS
+        laws, log_likelihoods = [], np.zeros(len(PSEUDO_COUNT_GRID))
+        for grid_index, pseudo_count in enumerate(PSEUDO_COUNT_GRID):
+            laws.append(em.run_em(sheets, pseudo_count, start))
+            for fold in range(FOLDS):
+                training_sheets, held_out_sheets = (
+                    sheets.select_sheets(np.flatnonzero(is_selected))
+                    for is_selected in (fold_numbers != fold, fold_numbers == fold)
+                )
+                # from the start law: the law of all sheets has seen the held-out ones
+                fold_law = em.run_em(training_sheets, pseudo_count, start)
+                log_likelihoods[grid_index] += em.compute_log_likelihood(held_out_sheets, fold_law)
+        return cls(laws, log_likelihoods)
+
+    def compute_weights(self) -> Floats:
+        """Weights of the pseudo-counts: exp(l), 0 below a hundredth of the largest, sum 1."""
+        weights = np.exp(self.log_likelihoods - self.log_likelihoods.max())
+        weights = np.where(weights < MIN_RELATIVE_WEIGHT, 0.0, weights)
+        return np.asarray(weights / weights.sum())
+
+    def compute_dependence_belief(self) -> float:
+        """1 / (1 + exp(6 - g)) with g = max l - l(infinity); docs/maths.md, "Whole sheets"."""
+        gain = self.log_likelihoods[:-1].max() - self.log_likelihoods[-1]
+        return float(1 / (1 + np.exp(np.clip(MIN_LOG_LIKELIHOOD_GAIN - gain, -50.0, 50.0))))
+
+    def fit_averaged_law(self, em: WholeSheetEM, sheets: SheetSample) -> NaiveBayesLaw:
+        """Fit the sheets with every pseudo-count that weighs, and average log-probabilities."""
+        weighted_laws = [
+            (weight, em.run_em(sheets, pseudo_count, law))
+            for weight, pseudo_count, law in zip(
+                self.compute_weights(), PSEUDO_COUNT_GRID, self.laws, strict=True
+            )
+            if weight > 0
+        ]
+        shares = np.exp(sum(weight * np.log(law.shares) for weight, law in weighted_laws))
+        tables = np.exp(sum(weight * np.log(law.tables) for weight, law in weighted_laws))
+        return NaiveBayesLaw(shares / shares.sum(), em.normalize_features(tables))
+
+
+def encode_sheets(
+    survey: Questionnaire, theta: float, sheet_rows: Integers, sheet_counts: Array
+) -> SheetSample:
+    """Encode sheets as places of (class, cell), with the log-probability of each as a decoy.
+
+    Parameters
+    ----------
+    survey : Questionnaire
+    theta : float
+    sheet_rows : array of int, (sheets, questions)
+        The target comes last.
+    sheet_counts : array, (sheets,)
+    """
+    from scipy.sparse import csr_array  # late: a respondent's device need not load it
+
+    log_decoy = np.full(len(sheet_rows), np.log1p(-theta))
+    for law in survey.all_laws:
+        law_shape = [survey.sizes[place] for place in law.places]
+        law_cells = np.ravel_multi_index(tuple(sheet_rows[:, list(law.places)].T), law_shape)
+        law_probabilities = np.array(law.weights, float) / law.total
+        log_decoy += np.log(np.maximum(law_probabilities, MIN_PROBABILITY))[law_cells]
+    *feature_sizes, class_count = survey.sizes
+    first_cells = np.cumsum([0, *feature_sizes])
+    class_codes = sheet_rows[:, -1]
+    flat_cells = sheet_rows[:, :-1] + first_cells[:-1] + class_codes[:, None] * first_cells[-1]
+    row_ends = np.arange(0, flat_cells.size + 1, len(feature_sizes))
+    matrix_shape = (len(sheet_rows), class_count * int(first_cells[-1]))
+    cell_indicators = csr_array(
+        (np.ones(flat_cells.size), flat_cells.ravel(), row_ends), shape=matrix_shape
+    )
+    return SheetSample(class_codes, cell_indicators, np.asarray(sheet_counts, float), log_decoy)
+
+
+def _thin_sheets(sheet_rows: Integers, sheet_counts: Integers) -> tuple[Integers, Integers]:
+    """Distinct sheets to fit and their counts: all of them, or those of a sample."""
+    if len(sheet_rows) <= MAX_FITTED_RESPONDENTS:
+        return sheet_rows, sheet_counts
+    taken_rows, taken_counts = np.unique(
+        _sample_respondents(sheet_counts, MAX_FITTED_RESPONDENTS), return_counts=True
+    )
+    return sheet_rows[taken_rows], taken_counts
 
 
 def _sample_respondents(sheet_counts: Integers, max_respondents: int) -> Integers:
