@@ -300,6 +300,62 @@ def test_sums_over_stretches_stay_above_those_one_by_one(monkeypatch):
     assert fine <= coarse < 3 * fine
 
 
+@pytest.mark.parametrize("max_terms", [600, 7])
+def test_blocks_of_reports_that_tell_have_all_of_their_law(max_terms, monkeypatch):
+    from scipy.stats import binom
+
+    from discreet.privacy import shuffling
+
+    monkeypatch.setattr(shuffling, "MAX_TERMS", max_terms)
+    telling = shuffling._split_telling_counts(binom, 500, 0.2)
+    assert len(telling.chances) == min(
+        max_terms, telling.max_counts[-1] - telling.min_counts[0] + 1
+    )
+    assert (telling.min_counts[1:] == telling.max_counts[:-1] + 1).all()
+    law = binom.pmf(np.arange(501), 500, 0.2)
+    parts = [
+        law[least : most + 1].sum()
+        for least, most in zip(telling.min_counts, telling.max_counts, strict=True)
+    ]
+    assert telling.chances == pytest.approx(np.array(parts), rel=1e-9, abs=1e-15)
+    outside = law[: telling.min_counts[0]].sum() + law[telling.max_counts[-1] + 1 :].sum()
+    assert telling.left_out_chance == pytest.approx(outside, rel=1e-6, abs=0)
+    assert 0 < telling.left_out_chance < 1e-15
+
+
+def test_bands_stay_below_the_number_they_stand_for():
+    """The mean of what falls with it is bounded from above; twin: the bands' upper ends."""
+    from scipy.stats import binom
+
+    from discreet.privacy import shuffling
+
+    trials = np.arange(300, 200, -1)
+    minima, chances = shuffling._split_into_bands(binom, trials, 0.3)
+    assert np.sum(chances, axis=0) == pytest.approx(np.ones(100))
+    bound = sum(chance * 0.9**least for least, chance in zip(minima, chances, strict=True))
+    twin = sum(chance * 0.9**most for most, chance in zip(minima[1:], chances[:-1], strict=True))
+    exact = (1 - 0.3 * (1 - 0.9)) ** trials  # of a binomial's transform
+    assert (exact <= bound).all()
+    assert twin[-1] < exact[-1]  # the last of a block has the trials that the block is counted with
+
+
+def test_the_mean_excess_of_a_block_is_above_that_of_each_number_in_it():
+    from scipy.stats import binom
+
+    from discreet.privacy import shuffling
+
+    def bound(least, most):
+        block = shuffling._TellingCounts(np.array([least]), np.array([most]), np.ones(1), 0.0)
+        return float(shuffling._compute_excess(binom, block, 1.5, -2.0, np.array([3.0]))[0])
+
+    for count in (8, 9, 10):
+        k = np.arange(count + 1)
+        sums = np.maximum(1.5 * k - 2.0 * (count - k) - 3.0, 0.0)
+        exact = float(binom.pmf(k, count, 0.5) @ sums)
+        assert bound(count, count) == pytest.approx(exact)
+        assert exact <= bound(8, 10)
+
+
 # ------------------------------------------------------------------ sheets
 
 

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import PrivacyError
 from discreet.files.documents import Body
 from discreet.privacy.guarantee import Guarantee, format_rounded_up
@@ -43,10 +44,14 @@ FLOAT_SLACK = 1e-6
 """Share of delta that is added for float rounding in the sums below."""
 TAIL_SHARE = 1e-4
 """Share of delta for the tails that are not summed."""
+RARE_CHANCE = 1e-12 * TAIL_SHARE
+"""Probability of each tail that is not summed: that share of a delta of 1e-12."""
 QUANTILE_BANDS = 16
+"""Bands of the number of reports that pull the sum down; fewer are faster, the bound is looser."""
 TERMS_PER_BLOCK = 32
+"""Neighbouring terms that share their bands; more are faster, the bound is looser."""
 MAX_TERMS = 600
-"""Resolution of the sums; coarser ones are faster, and their bound on delta is looser."""
+"""Terms of the sum over T; if there are more they are joined, and the bound is looser."""
 
 ANONYMISER_ASSUMPTION = (
     "an anonymiser, who works with nobody else, strips origin, order and times before anyone "
@@ -143,7 +148,9 @@ def compute_shuffled_delta(blanket: AnyBlanket, people: int, epsilon: float) -> 
     """Compute the delta at which the shuffled reports of this many people satisfy an epsilon.
 
     delta = E[(sum of l over the reports)^+] / n, where each of n people adds l = (r - exp(epsilon)
-    r') / low with the probability that the blanket has there: docs/maths.md.
+    r') / low with the probability that the blanket has there (Balle, Bell, Gascón, Nissim 2019,
+    lemma 5.3; docs/maths.md). The sum runs over T, how many reports tell x and x' apart; given T,
+    those that support x are Bin(T, 1/2), and those that tell nothing apart only pull it down.
 
     Parameters
     ----------
@@ -162,84 +169,117 @@ def compute_shuffled_delta(blanket: AnyBlanket, people: int, epsilon: float) -> 
         return blanket.compute_delta(people, epsilon)
     from scipy.stats import binom
 
-    n, exp_epsilon, scale = people, math.exp(epsilon), blanket.scale
-    high_gain = scale * (blanket.ratio - exp_epsilon)
-    low_gain = scale * (1 - exp_epsilon * blanket.ratio)
+    exp_epsilon = math.exp(epsilon)
+    # l of a report that supports x alone, and of one that supports x' alone
+    high_gain = blanket.scale * (blanket.ratio - exp_epsilon)
+    low_gain = blanket.scale * (1 - exp_epsilon * blanket.ratio)
     if high_gain <= 0:
         return 0.0  # the reports by themselves keep epsilon
     telling_share = 2 * blanket.single_mass
-    # T reports tell x and x' apart; what is outside these T, at most (T / n) up each, is added
-    rare_chance = 1e-12 * TAIL_SHARE
-    min_telling = max(int(binom.ppf(rare_chance, n, telling_share)), 0)
-    max_telling = int(binom.isf(rare_chance, n, telling_share)) + 1
-    tail_delta = high_gain * float(
-        binom.cdf(min_telling - 1, n, telling_share) + binom.sf(max_telling, n, telling_share)
-    )
-    telling_counts = np.unique(
-        np.linspace(min_telling, max_telling, min(max_telling - min_telling + 1, MAX_TERMS)).astype(
-            np.int64
-        )
-    )
-    if (
-        len(telling_counts) < max_telling - min_telling + 1
-    ):  # many: as many as at the lower end of each stretch
-        count_chances = np.diff(
-            np.append(
-                binom.cdf(telling_counts - 1, n, telling_share),
-                binom.cdf(max_telling, n, telling_share),
-            )
-        )
-        block_max = np.append(telling_counts[1:] - 1, max_telling)
-    else:
-        count_chances, block_max = binom.pmf(telling_counts, n, telling_share), telling_counts
+    telling = _split_telling_counts(binom, people, telling_share)
     # the others pull the sum down: counted as few as they are in each of some bands
-    band_edges, band_weights = _split_into_bands(
-        binom, n - block_max, blanket.neither_mass / (1 - telling_share)
+    max_others = people - telling.max_counts
+    min_neither_by_band, band_chances = _split_into_bands(
+        binom, max_others, blanket.neither_mass / (1 - telling_share)
     )
     min_both = _find_lower_quantile(
-        binom, rare_chance, n - block_max, blanket.both_mass / (1 - telling_share)
+        binom, RARE_CHANCE, max_others, blanket.both_mass / (1 - telling_share)
     )
-    tail_delta += high_gain * rare_chance * telling_share
     excess_total = 0.0
-    for band_edge, band_weight in zip(band_edges, band_weights, strict=True):
-        downward_pull = (exp_epsilon - 1) * (band_edge + blanket.ratio * min_both)
+    for min_neither, band_chance in zip(min_neither_by_band, band_chances, strict=True):
+        downward_pull = (exp_epsilon - 1) * (min_neither + blanket.ratio * min_both)
         excess_total += float(
-            (count_chances * band_weight)
-            @ _compute_excess(binom, telling_counts, block_max, high_gain, low_gain, downward_pull)
+            (telling.chances * band_chance)
+            @ _compute_excess(binom, telling, high_gain, low_gain, downward_pull)
         )
-    return excess_total / n * (1 + FLOAT_SLACK) + tail_delta
+    # what is left out adds at most T high gains: n where T is in no block, E[T] where fewer than
+    # min_both reports support both
+    left_out_delta = high_gain * telling.left_out_chance + high_gain * RARE_CHANCE * telling_share
+    return excess_total / people * (1 + FLOAT_SLACK) + left_out_delta
 
 
-def _split_into_bands(binom: Any, trials: Any, success_share: float) -> tuple[list[Any], list[Any]]:
-    """Fewest of ``trials`` in each band of their quantiles, and the band's probability."""
+@dataclass(frozen=True, eq=False)
+class _TellingCounts:
+    """Blocks of T, the number of reports that tell x and x' apart.
+
+    Parameters
+    ----------
+    min_counts, max_counts : arrays of int, (blocks,)
+        Least and largest T in each block.
+    chances : array, (blocks,)
+        Probability that T is in the block.
+    left_out_chance : float
+        Probability that T is in no block.
+    """
+
+    min_counts: Integers
+    max_counts: Integers
+    chances: Floats
+    left_out_chance: float
+
+
+def _split_telling_counts(binom: Any, people: int, telling_share: float) -> _TellingCounts:
+    """Split T ~ Bin(n, telling share) into blocks: single values, or stretches if too many."""
+    min_telling = max(int(binom.ppf(RARE_CHANCE, people, telling_share)), 0)
+    max_telling = int(binom.isf(RARE_CHANCE, people, telling_share)) + 1
+    left_out_chance = float(
+        binom.cdf(min_telling - 1, people, telling_share)
+        + binom.sf(max_telling, people, telling_share)
+    )
+    value_count = max_telling - min_telling + 1
+    min_counts = np.unique(
+        np.linspace(min_telling, max_telling, min(value_count, MAX_TERMS)).astype(np.int64)
+    )
+    if len(min_counts) == value_count:
+        chances = binom.pmf(min_counts, people, telling_share)
+        return _TellingCounts(min_counts, min_counts, chances, left_out_chance)
+    cumulative_chances = np.append(
+        binom.cdf(min_counts - 1, people, telling_share),
+        binom.cdf(max_telling, people, telling_share),
+    )
+    return _TellingCounts(
+        min_counts,
+        np.append(min_counts[1:] - 1, max_telling),
+        np.diff(cumulative_chances),
+        left_out_chance,
+    )
+
+
+def _split_into_bands(
+    binom: Any, trials: Integers, success_share: float
+) -> tuple[list[Floats], list[Floats]]:
+    """Split N ~ Bin(trials, share) at its quantiles: for each band the least N, and its chance.
+
+    E[f(N)] <= sum over bands of P(band) f(least N of the band), for an f that falls with N.
+    """
     if success_share <= 0:
         return [np.zeros(len(trials))], [np.ones(len(trials))]
-    # the trials fall from term to term: of some neighbours the last has the fewest
-    block_ends = (
-        np.minimum(
-            np.arange(TERMS_PER_BLOCK, len(trials) + TERMS_PER_BLOCK, TERMS_PER_BLOCK), len(trials)
-        )
-        - 1
-    )
-    block_trials, block_index = trials[block_ends], np.arange(len(trials)) // TERMS_PER_BLOCK
-    band_edges, cumulative_chances = [np.zeros(len(block_trials))], [np.zeros(len(block_trials))]
+    # the trials fall from term to term: the last of a block has the fewest, and stands for all
+    block_index = np.arange(len(trials)) // TERMS_PER_BLOCK
+    block_ends = np.minimum((np.unique(block_index) + 1) * TERMS_PER_BLOCK, len(trials)) - 1
+    block_trials = trials[block_ends]
+    band_minima, cumulative_chances = [np.zeros(len(block_trials))], [np.zeros(len(block_trials))]
     for tail_chance in np.geomspace(1e-16, 0.5, QUANTILE_BANDS - 1):
-        band_edge = _find_lower_quantile(binom, float(tail_chance), block_trials, success_share)
-        band_edges.append(band_edge)
+        band_minimum = _find_lower_quantile(binom, float(tail_chance), block_trials, success_share)
+        band_minima.append(band_minimum)
         cumulative_chances.append(
-            np.where(band_edge > 0, binom.cdf(band_edge - 1, block_trials, success_share), 0.0)
+            np.where(
+                band_minimum > 0, binom.cdf(band_minimum - 1, block_trials, success_share), 0.0
+            )
         )
     cumulative_chances.append(np.ones(len(block_trials)))
-    band_weights = [
+    band_chances = [
         np.maximum(upper_chance - lower_chance, 0.0)
         for lower_chance, upper_chance in pairwise(cumulative_chances)
     ]
-    return [band_values[block_index] for band_values in band_edges], [
-        band_values[block_index] for band_values in band_weights
+    return [minimum[block_index] for minimum in band_minima], [
+        chance[block_index] for chance in band_chances
     ]
 
 
-def _find_lower_quantile(binom: Any, tail_chance: float, trials: Any, success_share: float) -> Any:
+def _find_lower_quantile(
+    binom: Any, tail_chance: float, trials: Integers, success_share: float
+) -> Floats:
     """Find the number of successes that is undercut with probability ``tail_chance`` at most."""
     if success_share <= 0:
         return np.zeros(len(trials))
@@ -251,22 +291,25 @@ def _find_lower_quantile(binom: Any, tail_chance: float, trials: Any, success_sh
 
 
 def _compute_excess(
-    binom: Any,
-    min_telling: Any,
-    max_telling: Any,
-    high_gain: float,
-    low_gain: float,
-    downward_pull: Any,
-) -> Any:
-    """E[(up k + down (T - k) - pull)^+] for k ~ Bin(T, 1/2), at most, with T from least to most."""
+    binom: Any, telling: _TellingCounts, high_gain: float, low_gain: float, downward_pull: Floats
+) -> Floats:
+    """Bound E[(high_gain k + low_gain (T - k) - pull)^+] for k ~ Bin(T, 1/2), in each block of T.
+
+    low_gain < 0, so low_gain T counts at the least T and k, which grows with T, at the largest:
+    with c = pull - low_gain min T and d = high_gain - low_gain, E[(d k - c)^+] is
+    d E[k; k >= k0] - c P(k >= k0), k0 = floor(c / d) + 1, E[k; k >= k0] = T/2 P(Bin(T-1, 1/2) >=
+    k0 - 1).
+    """
     gain_difference = high_gain - low_gain
-    required_sum = downward_pull - low_gain * min_telling  # k must exceed this over ``wide``
+    required_sum = downward_pull - low_gain * telling.min_counts
     first_count = np.floor(required_sum / gain_difference) + 1
-    reach_chance = binom.sf(first_count - 1, max_telling, 0.5)
+    reach_chance = binom.sf(first_count - 1, telling.max_counts, 0.5)
     partial_mean = (
-        max_telling / 2 * binom.sf(first_count - 2, np.maximum(max_telling - 1, 0), 0.5)
-    )  # E[k; k >= first]
-    return np.maximum(gain_difference * partial_mean - required_sum * reach_chance, 0.0)
+        telling.max_counts
+        / 2
+        * binom.sf(first_count - 2, np.maximum(telling.max_counts - 1, 0), 0.5)
+    )
+    return np.asarray(np.maximum(gain_difference * partial_mean - required_sum * reach_chance, 0.0))
 
 
 def compute_amplified_epsilon(
