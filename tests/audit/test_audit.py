@@ -149,6 +149,23 @@ def test_leaves_name_everything_that_was_released():
     assert len(extract_leaves(list(range(100_000)))) < 5000
 
 
+def test_each_kind_of_value_has_its_leaves():
+    def leaves(artefact):
+        return {key: value for key, value in extract_leaves(artefact).items() if key != "whole"}
+
+    assert leaves([1, 2]) == {"length": 2, "sum": 3, "[0]": 1, "[1]": 2}
+    assert leaves([1]) == {"length": 1, "[0]": 1}  # a sum would say the same
+    assert "sum" not in leaves([1, None])
+    assert leaves({"a": {}, 2: True}) == {"a": "{}", "2": 1}
+    assert leaves({"a": np.array([4])}) == {"a shape": "(1,)", "a length": 1, "a[0]": 4}
+    assert leaves(2**60 + 1) == {"value": 2.0**60, "exactly": hex(2**60 + 1)}
+    assert leaves({"counts": [2], "totals": [3], "squares": [5]})[".mean[0]"] == 1.5
+    deep = "end"
+    for _ in range(13):
+        deep = [deep]
+    assert leaves(deep)["[0]" * 13] == "'end'"
+
+
 def test_errors_and_warnings_are_released():
     def loud():
         import warnings

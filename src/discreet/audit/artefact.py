@@ -17,7 +17,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,7 @@ def _find_lowest_bit(value: float) -> float:
 
 
 def _iter_leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, float | str]]:
+    """Leaves of a value by its kind; what is deeper than MAX_DEPTH is one leaf, its text."""
     if depth > MAX_DEPTH:
         yield path, repr(value)
         return
@@ -102,27 +103,34 @@ def _iter_leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, float
         if isinstance(value, int | np.integer) and _to_float(value) != value:
             yield f"{path} exactly".strip(), hex(value)
     elif isinstance(value, Mapping):
-        if not value:
-            yield path, "{}"
-        yield from _iter_means(value, path)
-        for key, item in value.items():
-            yield from _iter_leaves(item, f"{path}.{key}" if path else str(key), depth + 1)
+        yield from _iter_mapping_leaves(value, path, depth)
     elif isinstance(value, list | tuple | set | frozenset):
-        yield f"{path} length".strip(), float(len(value))
-        if len(value) > 1 and all(_is_finite_number(item) for item in value):
-            # noisy numbers may be made to add up to an exact one
-            yield f"{path} sum".strip(), float(f"{math.fsum(map(float, value)):.9g}")
-        for position, item in enumerate(value):
-            yield from _iter_leaves(item, f"{path}[{position}]", depth + 1)
-    elif isinstance(value, np.ndarray):
-        yield f"{path} shape", str(value.shape)
-        yield from _iter_leaves(value.tolist(), path, depth + 1)
-    elif isinstance(value, BaseException):
-        yield path, f"{type(value).__name__}: {value}"
-    elif value is None:
-        yield path, "None"
+        yield from _iter_sequence_leaves(value, path, depth)
     else:
         yield from _iter_object_leaves(value, path, depth)
+
+
+def _iter_mapping_leaves(
+    value: Mapping[Any, Any], path: str, depth: int
+) -> Iterator[tuple[str, float | str]]:
+    """Leaves of the values by their keys, and means of counts and sums among them."""
+    if not value:
+        yield path, "{}"
+    yield from _iter_means(value, path)
+    for key, item in value.items():
+        yield from _iter_leaves(item, f"{path}.{key}" if path else str(key), depth + 1)
+
+
+def _iter_sequence_leaves(
+    value: Collection[Any], path: str, depth: int
+) -> Iterator[tuple[str, float | str]]:
+    """Leaves of the items by their positions, their number, and the sum of numbers."""
+    yield f"{path} length".strip(), float(len(value))
+    if len(value) > 1 and all(_is_finite_number(item) for item in value):
+        # noisy numbers may be made to add up to an exact one
+        yield f"{path} sum".strip(), float(f"{math.fsum(map(float, value)):.9g}")
+    for position, item in enumerate(value):
+        yield from _iter_leaves(item, f"{path}[{position}]", depth + 1)
 
 
 def _decode(content: bytes) -> str:
@@ -233,8 +241,15 @@ def _format_token(token_match: re.Match[str]) -> str:
 
 
 def _iter_object_leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, float | str]]:
-    """Leaves of a document (as its JSON), or of an object's attributes."""
-    if hasattr(value, "to_json"):
+    """Leaves of an array, an error, a document (as its JSON), or an object's attributes."""
+    if isinstance(value, np.ndarray):
+        yield f"{path} shape", str(value.shape)
+        yield from _iter_leaves(value.tolist(), path, depth + 1)
+    elif isinstance(value, BaseException):
+        yield path, f"{type(value).__name__}: {value}"
+    elif value is None:
+        yield path, "None"
+    elif hasattr(value, "to_json"):
         yield from _iter_leaves(value.to_json(), path, depth + 1)
     elif hasattr(value, "__dict__"):
         yield from _iter_leaves(dict(vars(value)), path, depth + 1)
