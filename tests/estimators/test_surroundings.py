@@ -36,6 +36,7 @@ from discreet import (
     PrivacyWarning,
     Schema,
 )
+from discreet.estimators import sklearn_context
 from discreet.privacy.ledger import MemoryLedger
 
 RNG = np.random.default_rng(3)
@@ -68,6 +69,7 @@ LEARNING = [
     if "quantile_method" in KBinsDiscretizer().get_params()
     else KBinsDiscretizer(2, encode="ordinal"),
     ColumnTransformer([("scale", StandardScaler(), [0])], remainder="passthrough"),
+    ColumnTransformer([("as it is", "passthrough", [0])], remainder=StandardScaler()),
     FeatureUnion([("as it is", "passthrough"), ("pca", PCA(1))]),
     Pipeline([("as it is", FunctionTransformer()), ("scale", StandardScaler())]),
 ]
@@ -112,6 +114,25 @@ def test_a_transformer_that_learns_nothing_costs_nothing(transformer):
     model = make_pipeline(transformer, CentralNB(schema=wide(2), budget=MemoryLedger(1.0)))
     assert told(model) == []
     assert model[-1].guarantee_.is_private
+
+
+def test_a_composition_is_its_parts_and_a_part_is_judged_by_itself():
+    scale, pca = StandardScaler(), PCA(1)
+    columns = ColumnTransformer([("scale", scale, [0])], remainder=pca)
+    for composed in (columns, FeatureUnion([("a", scale), ("b", pca)]), make_pipeline(scale, pca)):
+        assert sklearn_context._list_inner_transformers(composed) == [scale, pca]
+        assert sklearn_context._list_learning_transformers(composed) == ["StandardScaler", "PCA"]
+    for transformer, learns in [
+        (scale, True),
+        (SimpleImputer(), True),
+        (SimpleImputer(strategy="constant"), False),
+        (OrdinalEncoder(), True),
+        (OrdinalEncoder(categories=[[0, 1]], max_categories=2), True),
+        (OrdinalEncoder(categories=[[0, 1]]), False),
+        (PolynomialFeatures(), False),
+    ]:
+        assert sklearn_context._list_inner_transformers(transformer) is None
+        assert sklearn_context._learns_from_rows(transformer) is learns
 
 
 def test_categories_that_were_written_down_were_not_learnt():

@@ -195,42 +195,49 @@ def find_data_dependence(estimator: Any, meta_estimators: list[Any]) -> str:
 
 def _list_learning_transformers(transformer: Any) -> list[str]:
     """List the names of the transformers inside this one that learn from the rows."""
-    from sklearn.compose import ColumnTransformer
     from sklearn.frozen import FrozenEstimator
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import FeatureUnion, Pipeline
-    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
-    from sklearn.utils import get_tags
 
     if transformer is None or isinstance(transformer, (str, FrozenEstimator)):
         return []  # "passthrough", "drop"
-    inner_transformers: list[Any] | None = None
+    inner_transformers = _list_inner_transformers(transformer)
+    if inner_transformers is None:
+        return [type(transformer).__name__] if _learns_from_rows(transformer) else []
+    return [
+        class_name
+        for step in inner_transformers
+        for class_name in _list_learning_transformers(step)
+    ]
+
+
+def _list_inner_transformers(transformer: Any) -> list[Any] | None:
+    """List what a composition applies to the rows; None for a single transformer."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import FeatureUnion, Pipeline
+
     if isinstance(transformer, Pipeline):
-        inner_transformers = [step for _, step in transformer.steps]
-    elif isinstance(transformer, ColumnTransformer):
-        inner_transformers = [step for _, step, _ in transformer.transformers] + [
-            transformer.remainder
-        ]
-    elif isinstance(transformer, FeatureUnion):
-        inner_transformers = [step for _, step in transformer.transformer_list]
-    if inner_transformers is not None:
-        return [
-            class_name
-            for step in inner_transformers
-            for class_name in _list_learning_transformers(step)
-        ]
+        return [step for _, step in transformer.steps]
+    if isinstance(transformer, ColumnTransformer):
+        return [*(step for _, step, _ in transformer.transformers), transformer.remainder]
+    if isinstance(transformer, FeatureUnion):
+        return [step for _, step in transformer.transformer_list]
+    return None
+
+
+def _learns_from_rows(transformer: Any) -> bool:
+    """Whether a single transformer is fitted to rows, rather than set by its parameters alone."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
+    from sklearn.utils import get_tags
+
     if isinstance(transformer, (OneHotEncoder, OrdinalEncoder)):
-        has_fixed_categories = not isinstance(transformer.categories, str)
         category_limits = transformer.min_frequency, transformer.max_categories
-        if (
-            has_fixed_categories
-            and category_limits == (None, None)
-            and getattr(transformer, "drop", None) is None
-        ):
-            return []
-    elif isinstance(transformer, SimpleImputer):
-        if transformer.strategy == "constant" and transformer.add_indicator is False:
-            return []
-    elif isinstance(transformer, PolynomialFeatures) or not get_tags(transformer).requires_fit:
-        return []
-    return [type(transformer).__name__]
+        return (
+            isinstance(transformer.categories, str)  # "auto"
+            or category_limits != (None, None)
+            or getattr(transformer, "drop", None) is not None
+        )
+    if isinstance(transformer, SimpleImputer):
+        return transformer.strategy != "constant" or transformer.add_indicator is not False
+    if isinstance(transformer, PolynomialFeatures):
+        return False
+    return bool(get_tags(transformer).requires_fit)
