@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,9 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Categorical, CentralNB, Numeric, Schema, SeededRandom
-from discreet.central.budget import Budget, IntegerNoise, convert_to_rho, split_budget
+from discreet.central import histogram
+from discreet.central.budget import (
+    Budget,
+    CentralSettings,
+    IntegerNoise,
+    convert_to_rho,
+    split_budget,
+)
+from discreet.central.corrections import CorrectionBudget
 from discreet.central.selection import (
     MIN_SIGNAL_FINE_BINS,
+    RowSample,
     compute_bin_count,
     compute_inner_edges,
     compute_table_quality,
@@ -25,11 +35,12 @@ from discreet.central.selection import (
 from discreet.datasets import make_long_tailed
 from discreet.errors import PrivacyError
 from discreet.estimation import shrunk_ratios as ratios
+from discreet.estimation.log_ratios import LogRatios
 from discreet.privacy.rounding import convert_rho_to_epsilon
 from discreet.schema.cells import Cells, compute_near_zero_cuts
 from discreet.statistics.statistics import Table
 from discreet.tables.in_memory import Binner, CountRequest, count_arrays, count_bins
-from discreet.tables.source import InMemorySource
+from discreet.tables.source import InMemorySource, Sampling
 
 
 @given(
@@ -291,3 +302,156 @@ def test_accuracy_stays_where_it_was_measured(name, epsilon, least):
         nb = CentralNB(epsilon, schema=data.schema, random_state=seed).fit(X[~test], y[~test])
         scores.append(nb.score(X[test], y[test]))
     assert np.mean(scores) > least
+
+
+# ---- the steps of a release, one by one
+
+PAIR = Schema([Categorical(name, ["u", "v"], optional=False) for name in "ab"], "y", [0, 1])
+ALL_CHOICES = CentralSettings()
+
+
+def make_source(people, **weights):
+    """Half of the people in each class, and both features say so."""
+    codes = (np.arange(people) % 2).astype(np.int32)
+    columns = {name: np.array(["u", "v"], dtype=object)[codes] for name in "ab"}
+    return InMemorySource(PAIR, columns, codes, **weights)
+
+
+def make_class_counts(people, people_std=0.0):
+    half = np.full(2, people / 2)
+    return histogram.NoisyClassCounts(half, np.ones(2), people, people_std)
+
+
+def test_class_counts_cost_four_percent_and_say_how_many_people_there_are():
+    budget = Budget(0.5)
+    counts = histogram._release_class_counts(make_source(1000), budget, SeededRandom(0))
+    assert budget.charges == [("class counts", Fraction(0.5) * 4 / 100)]
+    noise = IntegerNoise(1 / (Fraction(0.5) * 4 / 100))
+    assert counts.variances.tolist() == [noise.variance] * 2
+    assert counts.people == counts.counts.sum() != 1000
+    assert counts.people_std == pytest.approx(math.sqrt(2 * noise.variance))
+    assert counts.cautious_people == counts.people - counts.people_std
+    assert make_class_counts(5.0, 7.0).cautious_people == 0
+
+
+def test_people_of_weighted_records_are_in_units_of_the_largest_weight():
+    source = make_source(1000, weights=np.full(1000, 2.0), max_weight=4.0)
+    counts = histogram._release_class_counts(source, Budget(50.0), SeededRandom(0))
+    assert counts.counts.sum() == pytest.approx(2000, abs=20)
+    assert counts.people == pytest.approx(500, abs=5)
+
+
+def test_the_guarantee_covers_the_budget_that_other_class_counts_would_have_led_to():
+    pure = Budget(1.0)
+    with_delta = pure.with_delta(1e-6)
+    assert histogram._choose_budget(pure, None, True, False) == (pure, None)
+    assert histogram._choose_budget(pure, with_delta, True, True) == (pure, with_delta)
+    assert histogram._choose_budget(pure, with_delta, True, False) == (with_delta, Budget(1.0))
+    assert histogram._choose_budget(pure, with_delta, False, False) == (with_delta, None)
+
+
+@pytest.mark.parametrize(
+    ("people", "all_features", "percent"),
+    [
+        (50, True, 0),  # 50 * 5 * 10 % is less than 30
+        (60, True, 10),
+        (100, True, 6),
+        (100, False, 0),  # a choice of few features pays for the smallest share only
+        (120, False, 5),
+        (2000, False, 5),
+    ],
+)
+def test_the_choice_of_scoring_gets_the_smallest_share_that_suffices(people, all_features, percent):
+    plan = histogram._plan_scoring(
+        make_source(10),
+        Budget(5.0),
+        replace(ALL_CHOICES, corrections=False),
+        make_class_counts(people),
+        all_features,
+    )
+    assert plan.cost == Fraction(5 * percent, 100)
+    assert plan.row_share == (1 if percent else 0)
+    assert plan.correction_budget is None
+
+
+def plan_for_many(choices=ALL_CHOICES, all_features=True, **weights):
+    counts = make_class_counts(600_000.0, 1000.0)
+    return histogram._plan_scoring(
+        make_source(10, **weights), Budget(1.0), choices, counts, all_features
+    )
+
+
+def test_many_people_keep_back_what_corrections_cost():
+    plan = plan_for_many()
+    assert plan.cost == plan.correction_budget.total_cost > Fraction(1, 3)
+    assert plan.row_share == Fraction(1, 2)  # 300,000 rows are scored
+    assert plan.correction_budget.people == 300_000
+    for choices, all_features in (
+        (replace(ALL_CHOICES, corrections=False), True),
+        (replace(ALL_CHOICES, allocation={"a": 2}), True),
+        (ALL_CHOICES, False),
+    ):
+        assert plan_for_many(choices, all_features).cost == Fraction(5, 100)
+
+
+def test_nothing_is_kept_back_where_nothing_may_be_chosen():
+    nothing = histogram.ScoringPlan()
+    assert nothing.cost == nothing.row_share == 0
+    assert plan_for_many(replace(ALL_CHOICES, selection=False)) == nothing
+    assert plan_for_many(weights=np.ones(10), max_weight=2.0) == nothing
+
+
+def test_corrections_are_planned_for_people_less_their_deviation():
+    budget, source = Budget(1.0), make_source(10)  # two tables at epsilon 1/2 for two classes
+    plan = histogram._plan_corrections(source, budget, make_class_counts(500.0, 100.0))
+    assert plan == CorrectionBudget.from_signal_to_noise(100.0, PAIR, Fraction(1), 400.0)
+    assert plan is not None
+    assert histogram._plan_corrections(source, budget, make_class_counts(500.0, 101.0)) is None
+
+
+def test_every_table_carries_its_own_noise_in_the_cells_that_were_chosen():
+    source, cells = make_source(1000), {"b": Cells.from_schema(PAIR, "b")}
+    noises = {"a": IntegerNoise(Fraction(3)), "b": IntegerNoise(Fraction(0))}
+    sampling, random = Sampling(Fraction(1), SeededRandom(0)), SeededRandom(0)
+    counts = make_class_counts(1000.0)
+    tables = histogram._release_tables(source, "auto", None, noises, counts, sampling, random)
+    assert tables["b"].counts.tolist() == [[500, 0], [0, 500]]
+    assert tables["b"].variances.tolist() == np.full((2, 2), histogram.MIN_VARIANCE).tolist()
+    assert (tables["a"].counts != tables["b"].counts).any()
+    assert tables["a"].variances.tolist() == np.full((2, 2), noises["a"].variance).tolist()
+    assert len(sampling.class_codes) == 1000
+    again = Sampling(Fraction(0), random)
+    tables = histogram._release_tables(source, "auto", cells, noises, counts, again, random)
+    assert list(tables) == ["b"]
+
+
+def test_class_totals_are_pooled_by_the_precision_of_each_table():
+    cells = Cells.from_schema(PAIR, "a")
+    table = Table(cells, np.array([[60.0, 0.0], [0.0, 60.0]]), np.full((2, 2), 1.0))
+    counts = histogram.NoisyClassCounts(np.array([30.0, 45.0]), np.full(2, 4.0), 75.0, 2.0)
+    released = histogram._pool_class_totals(PAIR, counts, {"a": table})
+    # weights 1/4 and 1/2: a row of the table has two cells
+    assert released.totals == pytest.approx([50.0, 55.0])
+    assert released.variances == pytest.approx([4 / 3, 4 / 3])
+
+
+def test_the_scoring_is_chosen_at_its_cost_or_the_model_is_corrected(monkeypatch):
+    codes = np.arange(1000) % 2
+    sample = RowSample({"a": codes, "b": codes}, codes)
+    tables = {
+        name: Table(Cells.from_schema(PAIR, name), 500 * np.eye(2), np.ones((2, 2)))
+        for name in "ab"
+    }
+    released = histogram._pool_class_totals(PAIR, make_class_counts(1000.0), tables)
+    budget, plan = Budget(1.0), histogram.ScoringPlan(Fraction(1, 20), Fraction(1))
+    scoring, corrections = histogram._choose_scoring(
+        released, sample, budget, plan, SeededRandom(0)
+    )
+    assert budget.charges == [("choice of scoring", Fraction(1, 20))]
+    assert scoring in LogRatios(released).build_candidates()
+    assert corrections == ()
+    budget, correction_budget = Budget(1.0), plan_for_many().correction_budget
+    plan = histogram.ScoringPlan(correction_budget.total_cost, Fraction(1), correction_budget)
+    histogram._choose_scoring(released, sample, budget, plan, SeededRandom(0))
+    assert sum(cost for _, cost in budget.charges) == plan.cost
+    assert budget.charges[0][0] == "choice of start"

@@ -84,11 +84,11 @@ def convert_to_rho(epsilon: float, delta: float) -> Fraction:
     return Fraction(root_rho * root_rho * (1 - 1e-12))
 
 
-def split_budget(weights: Mapping[str, Any], total_budget: Fraction) -> dict[str, Fraction]:
-    """Split a budget in proportion to positive weights; the parts add up to exactly the whole."""
+def split_budget(weights: Mapping[str, Any], total_cost: Fraction) -> dict[str, Fraction]:
+    """Split a cost in proportion to positive weights; the parts add up to exactly the whole."""
     exact_weights = {name: Fraction(weight) for name, weight in weights.items()}
     weight_total = sum(exact_weights.values(), Fraction(0))
-    return {name: total_budget * weight / weight_total for name, weight in exact_weights.items()}
+    return {name: total_cost * weight / weight_total for name, weight in exact_weights.items()}
 
 
 @dataclass(frozen=True)
@@ -166,15 +166,12 @@ class Budget:
         if math.isinf(self.epsilon):
             raise PrivacyError("an infinite epsilon needs no budget: nothing is protected")
         self.concentrated = self.delta > 0 and not self.basic_composition
-        total_budget = (
+        self.total = (
             convert_to_rho(self.epsilon, self.delta)
             if self.concentrated
             else Fraction(self.epsilon)
         )
-        self.total, self.remaining = (
-            total_budget,
-            total_budget - sum(cost for _, cost in self.charges),
-        )
+        self.remaining = self.total - sum(cost for _, cost in self.charges)
         if self.total <= 0:
             raise PrivacyError(f"epsilon {self.epsilon!r} with delta {self.delta:g} leaves nothing")
 

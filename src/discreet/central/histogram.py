@@ -22,7 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet.central.budget import Budget, CentralSettings, resolve_feature_weights, split_budget
+from discreet.arrays import Floats
+from discreet.central.budget import (
+    Budget,
+    CentralSettings,
+    IntegerNoise,
+    resolve_feature_weights,
+    split_budget,
+)
 from discreet.central.corrections import CorrectionBudget, apply_corrections
 from discreet.central.selection import (
     CELL_PENALTY,
@@ -41,7 +48,7 @@ from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import Random
 from discreet.schema.cells import Cells, build_cells
 from discreet.schema.schema import Numeric, Schema
-from discreet.statistics.scoring import Scoring
+from discreet.statistics.scoring import Correction, Scoring
 from discreet.statistics.statistics import Statistics, Table, compute_precision_weighted_mean
 from discreet.tables.source import Sampling, Source
 
@@ -61,14 +68,50 @@ MIN_PEOPLE_TIMES_EPSILON = 30
 """Least people * epsilon of the choice of scoring; it gets the smallest share that reaches it."""
 MIN_VARIANCE = 1e-6
 """Floor of a noise variance, in squared counts, for numerical safety."""
+EXACT_BINNING_EPSILON = 8
+"""Without noise, bins are as fine as at this epsilon; finer ones would only overfit."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyClassCounts:
+    """Released class counts, and the number of people that follows from them.
+
+    Parameters
+    ----------
+    counts, variances : array of shape (classes,)
+        In units of weight, as the tables are.
+    people, people_std : float
+        Estimated number of people, at least zero, and the standard deviation of its noise.
+    """
+
+    counts: Floats
+    variances: Floats
+    people: float
+    people_std: float
+
+    @property
+    def cautious_people(self) -> float:
+        """The estimated number of people less one standard deviation, at least zero."""
+        return max(self.people - self.people_std, 0.0)
 
 
 @dataclass(frozen=True)
-class PeopleEstimate:
-    """Private estimate of the number of people, and its standard deviation."""
+class ScoringPlan:
+    """What is kept back from the tables in order to choose a scoring, or to correct the model.
 
-    number: float
-    std: float
+    Parameters
+    ----------
+    cost : Fraction
+        Part of the budget that is kept back; 0 if nothing is chosen.
+    row_share : Fraction
+        Share of the rows that candidate models are scored on.
+    correction_budget : CorrectionBudget, optional
+        What each correction costs, if there are people enough.
+    """
+
+    cost: Fraction = Fraction(0)
+    row_share: Fraction = Fraction(0)
+    correction_budget: CorrectionBudget | None = None
 
 
 def release_histogram(
@@ -77,132 +120,58 @@ def release_histogram(
     """Release noisy class-by-cell tables and a privately chosen scoring."""
     schema = source.schema
     feature_weights = resolve_feature_weights(schema, settings.allocation, 1, 1)
-    class_count, sensitivity = len(schema.classes), source.count_sensitivity
-    weight_per_count = source.weight_per_count
-    # start with pure DP; delta is added below if all features are used
+    # 1. class counts, under pure DP: delta is added below, if all features are used
     pure_budget = Budget(total_budget.epsilon) if total_budget.concentrated else total_budget
-    class_count_noise = pure_budget.spend_on_noise(
-        "class counts", pure_budget.total * CLASS_COUNT_SHARE, sensitivity
-    )
-    noisy_class_counts = np.asarray(
-        weight_per_count * class_count_noise.add(source.count_classes(), random), dtype=np.float64
-    )
-    people = max(float(noisy_class_counts.sum()), 0.0) / (sensitivity * weight_per_count)
-    people_std = math.sqrt(class_count * class_count_noise.variance) / sensitivity
-
-    delta = total_budget.delta
-    budget_with_delta = pure_budget.with_delta(delta) if delta else None
-    # with no choice to make, all features are used, however many people there are
-    may_select_features = (
-        settings.selection and settings.allocation is None and len(schema.features) > 1
-    )
+    class_counts = _release_class_counts(source, pure_budget, random)
+    budget_with_delta = pure_budget.with_delta(total_budget.delta) if total_budget.delta else None
+    # 2. a few features where there are few people; with no choice to make, all of them
+    may_select = settings.selection and settings.allocation is None and len(schema.features) > 1
     selected_cells = None
-    if may_select_features:
+    if may_select:
+        full_budget = budget_with_delta or pure_budget
         selected_cells = _select_affordable_features(
-            source,
-            pure_budget,
-            budget_with_delta or pure_budget,
-            settings,
-            PeopleEstimate(people, people_std),
-            random,
+            source, pure_budget, full_budget, settings, class_counts, random
         )
-    # the branch depends on the noisy class counts: the guarantee covers both
-    if selected_cells is None and budget_with_delta is not None:
-        budget = budget_with_delta
-        alternative_budget = Budget(pure_budget.epsilon) if may_select_features else None
-    else:
-        budget = pure_budget
-        alternative_budget = budget_with_delta if may_select_features else None
-    reserved_cost, sample_share, correction_budget = Fraction(0), Fraction(0), None
-    if settings.selection and sensitivity == 1:  # rows with weights are counted, but not scored
-        scoring_shares = [MIN_SCORING_SHARE]
-        if selected_cells is None:  # few features may still be better than all of them
-            scoring_shares += [
-                MIN_SCORING_SHARE + Fraction(extra_percent, 100)
-                for extra_percent in range(1, MAX_EXTRA_SCORING_PERCENT + 1)
-            ]
-        for scoring_share in scoring_shares:
-            if (
-                people * budget.compute_selection_epsilon(budget.total * scoring_share)
-                >= MIN_PEOPLE_TIMES_EPSILON
-            ):
-                reserved_cost = budget.total * scoring_share
-                sample_share = compute_subsample_share(
-                    budget.compute_selection_epsilon(reserved_cost), people
-                )
-                break
-        if selected_cells is None and settings.corrections and settings.allocation is None:
-            # a lower bound on the number of rows that are cached for scoring
-            certain_people = min(max(people - people_std, 0.0), source.max_cached_rows)
-            signal_to_noise = certain_people / (
-                class_count * budget.compute_noise_scale(budget.total / len(feature_weights))
-            )
-            correction_budget = CorrectionBudget.from_signal_to_noise(
-                signal_to_noise, schema, budget.total, certain_people
-            )
-            if correction_budget is not None:
-                reserved_cost = correction_budget.total_cost
-                sample_share = Fraction(min(1.0, source.max_cached_rows / max(people, 1.0)))
     if selected_cells is not None:
         feature_weights = {name: feature_weights[name] for name in selected_cells}
+    budget, alternative_budget = _choose_budget(
+        pure_budget, budget_with_delta, may_select, selected_cells is not None
+    )
+    # 3. tables share all but what is kept back for step 5
+    plan = _plan_scoring(source, budget, settings, class_counts, selected_cells is None)
+    table_costs = split_budget(feature_weights, budget.remaining - plan.cost)
     table_noises = {
-        name: budget.spend_on_noise(f"table of {name}", table_cost, sensitivity)
-        for name, table_cost in split_budget(
-            feature_weights, budget.remaining - reserved_cost
-        ).items()
+        name: budget.spend_on_noise(f"table of {name}", table_cost, source.count_sensitivity)
+        for name, table_cost in table_costs.items()
     }
-    if selected_cells is None:
-        noise_variances = {name: table_noise.variance for name, table_noise in table_noises.items()}
-        cells_by_feature = _build_cells(
-            schema, settings.bins, max(people - people_std, 0.0), noise_variances
-        )
-    else:
-        cells_by_feature = selected_cells
-    row_sampling = Sampling(sample_share, random)
-    noisy_tables: dict[str, Table] = {}
-    for name, exact_table in source.count_tables(cells_by_feature, row_sampling).items():
-        noisy_counts = table_noises[name].add(exact_table.counts, random)
-        count_variances = np.full(
-            exact_table.counts.shape,
-            weight_per_count**2 * max(table_noises[name].variance, MIN_VARIANCE),
-        )
-        noisy_tables[name] = Table(
-            exact_table.cells, weight_per_count * noisy_counts, count_variances
-        )
-    # every table's rows add up to the class totals, and so do the class counts
-    class_totals, total_variances = compute_precision_weighted_mean(
-        [
-            noisy_class_counts,
-            *(noisy_table.counts.sum(axis=1) for noisy_table in noisy_tables.values()),
-        ],
-        [
-            np.full(
-                class_count, weight_per_count**2 * max(class_count_noise.variance, MIN_VARIANCE)
-            ),
-            *(noisy_table.variances.sum(axis=1) for noisy_table in noisy_tables.values()),
-        ],
+    row_sampling = Sampling(plan.row_share, random)
+    tables = _release_tables(
+        source, settings.bins, selected_cells, table_noises, class_counts, row_sampling, random
     )
-    released = Statistics(
-        schema, class_totals, total_variances, noisy_tables, scoring=Scoring("log-ratios")
-    )
+    # 4. post-processing, free of charge
+    released = _pool_class_totals(schema, class_counts, tables)
+    # 5. the choice of scoring, or corrections
     scoring, corrections = released.scoring, released.corrections
-    if reserved_cost:
+    if plan.cost:
         sample = RowSample(row_sampling.cell_indices, row_sampling.class_codes)
-        ratios = LogRatios(released)
-        candidates = ratios.build_candidates()
-        if correction_budget is not None:
-            scoring, corrections = apply_corrections(
-                sample, ratios, candidates, budget, correction_budget, random
-            )
-        else:
-            epsilon = budget.spend_on_selection("choice of scoring", reserved_cost)
-            qualities = [
-                count_correct(sample.score_rows(model), sample.class_codes)
-                for model in candidates.values()
-            ]
-            scoring = [*candidates][sample_exponential_mechanism(qualities, epsilon, random)]
+        scoring, corrections = _choose_scoring(released, sample, budget, plan, random)
     guarantee = budget.make_guarantee(settings.assumptions, alternative_budget)
     return replace(released, guarantee=guarantee, scoring=scoring, corrections=corrections)
+
+
+def _release_class_counts(source: Source, budget: Budget, random: Random) -> NoisyClassCounts:
+    """Release the class counts, from which all else is planned."""
+    sensitivity, weight_per_count = source.count_sensitivity, source.weight_per_count
+    noise = budget.spend_on_noise("class counts", budget.total * CLASS_COUNT_SHARE, sensitivity)
+    counts = np.asarray(
+        weight_per_count * noise.add(source.count_classes(), random), dtype=np.float64
+    )
+    return NoisyClassCounts(
+        counts,
+        np.full(len(counts), weight_per_count**2 * max(noise.variance, MIN_VARIANCE)),
+        people=max(float(counts.sum()), 0.0) / (sensitivity * weight_per_count),
+        people_std=math.sqrt(len(counts) * noise.variance) / sensitivity,
+    )
 
 
 def _select_affordable_features(
@@ -210,7 +179,7 @@ def _select_affordable_features(
     budget: Budget,
     full_budget: Budget,
     settings: CentralSettings,
-    people: PeopleEstimate,
+    class_counts: NoisyClassCounts,
     random: Random,
 ) -> dict[str, Cells] | None:
     """Select as many features as the noise allows; None if all features are used.
@@ -222,7 +191,7 @@ def _select_affordable_features(
     selection_cost, table_cost = budget.total * FEATURE_SELECTION_SHARE, budget.remaining
     if (
         source.count_sensitivity == 1
-        and people.number * budget.compute_selection_epsilon(budget.total * MIN_SCORING_SHARE)
+        and class_counts.people * budget.compute_selection_epsilon(budget.total * MIN_SCORING_SHARE)
         >= MIN_PEOPLE_TIMES_EPSILON
     ):
         table_cost -= budget.total * MIN_SCORING_SHARE
@@ -232,9 +201,10 @@ def _select_affordable_features(
         for table_count in range(1, feature_count)
     ]
     noise_scales.append(full_budget.compute_noise_scale(full_budget.remaining / feature_count))
-    conservative_people = people.number - people.std / 2
     affordable_count = count_affordable_features(
-        conservative_people, len(source.schema.classes), noise_scales
+        class_counts.people - class_counts.people_std / 2,
+        len(source.schema.classes),
+        noise_scales,
     )
     if affordable_count == feature_count:
         return None
@@ -244,11 +214,126 @@ def _select_affordable_features(
     return select_features(source, settings.bins, selection, budget, random)
 
 
+def _choose_budget(
+    pure_budget: Budget,
+    budget_with_delta: Budget | None,
+    may_select: bool,
+    features_selected: bool,
+) -> tuple[Budget, Budget | None]:
+    """The budget that pays from here on, and the one that other class counts would have led to.
+
+    Selected features are released under pure DP, all features with the delta, if there is one.
+    Which of them it is depends on the noisy class counts: the guarantee covers both.
+    """
+    if budget_with_delta is None:
+        return pure_budget, None
+    if features_selected:
+        return pure_budget, budget_with_delta
+    return budget_with_delta, Budget(pure_budget.epsilon) if may_select else None
+
+
+def _plan_scoring(
+    source: Source,
+    budget: Budget,
+    settings: CentralSettings,
+    class_counts: NoisyClassCounts,
+    all_features: bool,
+) -> ScoringPlan:
+    """Keep back the cost of corrections or, with fewer people, of the choice of scoring."""
+    people = class_counts.people
+    # rows with weights are counted, but not scored
+    if not settings.selection or source.count_sensitivity != 1:
+        return ScoringPlan()
+    if all_features and settings.corrections and settings.allocation is None:
+        correction_budget = _plan_corrections(source, budget, class_counts)
+        if correction_budget is not None:
+            row_share = Fraction(min(1.0, source.max_cached_rows / max(people, 1.0)))
+            return ScoringPlan(correction_budget.total_cost, row_share, correction_budget)
+    # a few of all features may still be better: more candidates, so the choice may cost more
+    extra_percents = range(MAX_EXTRA_SCORING_PERCENT + 1) if all_features else (0,)
+    for extra_percent in extra_percents:
+        scoring_cost = budget.total * (MIN_SCORING_SHARE + Fraction(extra_percent, 100))
+        scoring_epsilon = budget.compute_selection_epsilon(scoring_cost)
+        if people * scoring_epsilon >= MIN_PEOPLE_TIMES_EPSILON:
+            return ScoringPlan(scoring_cost, compute_subsample_share(scoring_epsilon, people))
+    return ScoringPlan()
+
+
+def _plan_corrections(
+    source: Source, budget: Budget, class_counts: NoisyClassCounts
+) -> CorrectionBudget | None:
+    """The budget of the corrections; None if the signal is too low for the noise."""
+    schema = source.schema
+    # people who are rows of the sample, too
+    people = min(class_counts.cautious_people, source.max_cached_rows)
+    noise_scale = budget.compute_noise_scale(budget.total / len(schema.features))
+    signal_to_noise = people / (len(schema.classes) * noise_scale)
+    return CorrectionBudget.from_signal_to_noise(signal_to_noise, schema, budget.total, people)
+
+
+def _release_tables(
+    source: Source,
+    requested_bins: Any,
+    selected_cells: Mapping[str, Cells] | None,
+    table_noises: Mapping[str, IntegerNoise],
+    class_counts: NoisyClassCounts,
+    row_sampling: Sampling,
+    random: Random,
+) -> dict[str, Table]:
+    """Release the table of every used feature; ``row_sampling`` caches rows for the scoring."""
+    cells_by_feature = selected_cells
+    if cells_by_feature is None:
+        noise_variances = {name: noise.variance for name, noise in table_noises.items()}
+        cells_by_feature = _build_cells(
+            source.schema, requested_bins, class_counts.cautious_people, noise_variances
+        )
+    weight_per_count = source.weight_per_count
+    noisy_tables: dict[str, Table] = {}
+    for name, exact_table in source.count_tables(cells_by_feature, row_sampling).items():
+        noise, shape = table_noises[name], exact_table.counts.shape
+        noisy_tables[name] = Table(
+            exact_table.cells,
+            weight_per_count * noise.add(exact_table.counts, random),
+            np.full(shape, weight_per_count**2 * max(noise.variance, MIN_VARIANCE)),
+        )
+    return noisy_tables
+
+
+def _pool_class_totals(
+    schema: Schema, class_counts: NoisyClassCounts, tables: dict[str, Table]
+) -> Statistics:
+    """The released tables, with class totals estimated from all of them.
+
+    Every table's rows add up to the class totals, and so do the class counts: their mean, weighted
+    by 1 / variance, is the one with the least variance.
+    """
+    class_totals, total_variances = compute_precision_weighted_mean(
+        [class_counts.counts, *(table.counts.sum(axis=1) for table in tables.values())],
+        [class_counts.variances, *(table.variances.sum(axis=1) for table in tables.values())],
+    )
+    return Statistics(schema, class_totals, total_variances, tables, scoring=Scoring("log-ratios"))
+
+
+def _choose_scoring(
+    released: Statistics, sample: RowSample, budget: Budget, plan: ScoringPlan, random: Random
+) -> tuple[Scoring, tuple[Correction, ...]]:
+    """Correct the model as planned, or choose the scoring that classifies most rows right."""
+    ratios = LogRatios(released)
+    candidates = ratios.build_candidates()
+    if plan.correction_budget is not None:
+        return apply_corrections(sample, ratios, candidates, budget, plan.correction_budget, random)
+    epsilon = budget.spend_on_selection("choice of scoring", plan.cost)
+    qualities = [
+        count_correct(sample.score_rows(model), sample.class_codes) for model in candidates.values()
+    ]
+    return [*candidates][sample_exponential_mechanism(qualities, epsilon, random)], ()
+
+
 def compute_exact_statistics(source: Source, settings: CentralSettings) -> Statistics:
     """Statistics without noise (infinite epsilon): an exact binned classifier, no pseudo-counts."""
     schema = source.schema
     exact_totals = source.count_classes()
-    noise_scale = len(schema.features) / 8  # finer bins than at epsilon 8 would only overfit
+    noise_scale = len(schema.features) / EXACT_BINNING_EPSILON
     noise_variances = dict.fromkeys(schema.names, 2 * noise_scale**2)
     cells_by_feature = _build_cells(
         schema, settings.bins, float(exact_totals.sum()) / source.count_sensitivity, noise_variances
