@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from discreet import Categorical, CentralNB, NaiveBayesModel, Numeric, Schema, Statistics, estimate
+from discreet import (
+    Categorical,
+    CentralNB,
+    NaiveBayesModel,
+    Numeric,
+    Schema,
+    SeededRandom,
+    Statistics,
+    estimate,
+)
+from discreet.central import corrections
+from discreet.central.budget import Budget
+from discreet.central.corrections import RESIDUAL_STEPS, CorrectionBudget
 from discreet.errors import FormatError, SchemaError
 from discreet.model.explanation import find_strongest_evidence
 
@@ -218,3 +231,62 @@ def test_from_a_file_corrections_see_a_coin_sample(tmp_path, monkeypatch):
     assert sum(passed) == 30_000
     assert 4_000 < looked_at < 6_000
     assert nb.score(*people(seed=1)) > 0.8
+
+
+# ---- the steps of the corrections, one by one
+
+
+def test_shares_of_features_and_pairs_grow_with_the_signal_up_to_their_limits():
+    def shares(signal):
+        plan = CorrectionBudget.from_signal_to_noise(signal, SCHEMA, Fraction(2), 1000.0)
+        costs = plan.start_cost, plan.feature_cost, plan.pair_cost, plan.final_cost
+        return [float(cost / 2) for cost in costs]
+
+    assert shares(100.0) == [0.03, 0.105, 0.094, 0.04]  # 0.2 log10(100 / 30), 0.9 of it
+    assert shares(300.0) == [0.03, 0.2, 0.18, 0.04]
+    assert shares(1e6) == [0.03, 0.35, 0.28, 0.04]
+
+
+class Ranking:
+    """As much of the log-ratios as the order of the steps follows from."""
+
+    def __init__(self, *ranked_features):
+        self.ranked_features = list(ranked_features)
+
+
+def list_steps(monkeypatch, *ranked_features):
+    """Tables of residuals in their order with their costs, and what else was charged."""
+    plan = CorrectionBudget(
+        Fraction(0), Fraction(3), Fraction(5), Fraction(0), Fraction(8), 3, 2, 100.0
+    )
+    monkeypatch.setattr(corrections, "_group_cells", lambda ratios, name: (0, 1))
+    monkeypatch.setattr(corrections, "_choose_pair", lambda *given: {"pair": given[2]})
+    state = corrections.CorrectionState(None, Ranking(*ranked_features), None, None)
+    budget = Budget(20.0)
+    steps = list(corrections._choose_tables(state, budget, plan, SeededRandom(0)))
+    return [(next(iter(groups.items())), cost) for groups, cost in steps], budget.charges
+
+
+def test_features_come_first_by_rank_and_a_fifth_of_a_pair_chooses_it(monkeypatch):
+    steps, charges = list_steps(monkeypatch, "d", "b", "c", "a")
+    assert steps[:3] == [((name, (0, 1)), 1) for name in "dbc"]
+    assert steps[3:] == [(("pair", Fraction(1, 2)), 2)] * 2  # at epsilon 1/2, the table at 2
+    assert charges == [(f"choice of pair {k} of 2", Fraction(1, 2)) for k in (1, 2)]
+
+
+def test_of_two_features_the_pair_is_not_chosen_and_its_table_gets_all(monkeypatch):
+    steps, charges = list_steps(monkeypatch, "d", "b")
+    assert [cost for _, cost in steps] == [Fraction(3, 2)] * 2 + [Fraction(5, 2)] * 2
+    assert charges == []
+
+
+def test_the_quality_of_a_pair_is_what_is_wrong_in_its_cells_less_the_noise():
+    residuals = np.array([[3.0], [4.0], [-5.0], [-6.0], [100.0]])
+    first = np.array([0, 0, 0, 1, 2]), 2  # the last row is in no group of the first feature
+    second = np.array([0, 0, 1, 1, 0]), 3
+    wrong = (3 + 4) + 5 + 6
+    assert corrections._compute_pair_quality(residuals, first, second, 0.0) == wrong
+    price = RESIDUAL_STEPS * 0.5 * 2 * 3
+    assert corrections._compute_pair_quality(residuals, first, second, 0.5) == wrong - price
+    both = np.concatenate([residuals, -residuals], axis=1)
+    assert corrections._compute_pair_quality(both, first, second, 0.0) == 2 * wrong

@@ -21,7 +21,7 @@ is among those is decided by one coin a row, which is charged as if it had alway
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -61,6 +61,23 @@ MIN_SIGNAL_TWO_CLASSES = 100.0
 mushroom and generated tables: benchmarks/RESULTS.md, "Corrections: before and after"."""
 MIN_SIGNAL_MANY_CLASSES = 150.0
 """The same with more than two classes, where residuals are divided by up to 2.25."""
+SHARE_STEPS = 1000
+"""Shares of the budget are whole multiples of 1 / 1000, so that costs are short fractions."""
+START_SHARE = 0.03
+"""Share of the budget for the choice of the start: docs/maths.md, "Corrections"."""
+MAX_FEATURE_SHARE = 0.35
+"""Largest share of the budget for all features: docs/maths.md, "Corrections"."""
+FEATURE_SHARE_PER_DECADE = 0.2
+"""Share for features that each factor of ten in signal_to_noise adds: docs/maths.md,
+"Corrections"."""
+ZERO_SHARE_SIGNAL = 30
+"""The signal_to_noise at which that share would be zero; corrections begin well above it."""
+MAX_PAIR_SHARE = 0.28
+"""Largest share of the budget for all pairs: docs/maths.md, "Corrections"."""
+PAIR_TO_FEATURE_SHARE = 0.9
+"""Share for all pairs as a multiple of the share for all features, below that limit."""
+FINAL_SHARE = 0.04
+"""Share of the budget for the last choice, of the scoring: docs/maths.md, "Corrections"."""
 TEMPERATURES = (1.0, 0.7, 0.5, 0.35, 0.25)
 """Factors of the evidence among which the start is chosen: docs/maths.md, "Start"."""
 MAX_LOG_LOSS = 4.0
@@ -110,7 +127,7 @@ class CorrectionBudget:
 
     @classmethod
     def from_signal_to_noise(
-        cls, signal_to_noise: float, schema: Schema, total_budget: Fraction, people: float
+        cls, signal_to_noise: float, schema: Schema, budget_total: Fraction, people: float
     ) -> CorrectionBudget | None:
         """The correction budget for this signal-to-noise ratio, or None if it is too low.
 
@@ -124,31 +141,26 @@ class CorrectionBudget:
         min_signal = MIN_SIGNAL_TWO_CLASSES if len(schema.classes) == 2 else MIN_SIGNAL_MANY_CLASSES
         if not signal_to_noise >= min_signal or schema_feature_count < 2 or len(schema.classes) < 2:
             return None
-        feature_share = min(0.35, 0.2 * math.log10(signal_to_noise / 30))
-        pair_share = min(0.28, 0.9 * feature_share)
-        feature_count = round(
-            min(
-                schema_feature_count,
-                max(MIN_CORRECTED_FEATURES, FEATURES_PER_SIGNAL * signal_to_noise * feature_share),
-            )
+        decades = math.log10(signal_to_noise / ZERO_SHARE_SIGNAL)
+        feature_share = min(MAX_FEATURE_SHARE, FEATURE_SHARE_PER_DECADE * decades)
+        pair_share = min(MAX_PAIR_SHARE, PAIR_TO_FEATURE_SHARE * feature_share)
+        feature_limit = max(
+            MIN_CORRECTED_FEATURES, FEATURES_PER_SIGNAL * signal_to_noise * feature_share
         )
-        pair_count = math.floor(
-            min(max(signal_to_noise * pair_share / SIGNAL_PER_PAIR, 1), MAX_PAIRS)
-        )
+        pair_limit = max(signal_to_noise * pair_share / SIGNAL_PER_PAIR, 1)
         start_cost, feature_cost, pair_cost, final_cost = (
-            total_budget * Fraction(round(1000 * step_share), 1000)
-            for step_share in (0.03, feature_share, pair_share, 0.04)
+            budget_total * Fraction(round(SHARE_STEPS * step_share), SHARE_STEPS)
+            for step_share in (START_SHARE, feature_share, pair_share, FINAL_SHARE)
         )
-        total_cost = start_cost + feature_cost + pair_cost + final_cost
         return cls(
             start_cost,
             feature_cost,
             pair_cost,
             final_cost,
-            total_cost,
-            feature_count,
-            pair_count,
-            people,
+            total_cost=start_cost + feature_cost + pair_cost + final_cost,
+            feature_count=round(min(schema_feature_count, feature_limit)),
+            pair_count=math.floor(min(pair_limit, MAX_PAIRS)),
+            people=people,
         )
 
 
@@ -236,65 +248,35 @@ def apply_corrections(
         What each step may cost.
     random : Random
     """
+    final_cost, people = correction_budget.final_cost, correction_budget.people
     subsample = sample.draw_subsample(
-        compute_subsample_share(
-            budget.compute_selection_epsilon(correction_budget.final_cost), correction_budget.people
-        ),
-        random,
+        compute_subsample_share(budget.compute_selection_epsilon(final_cost), people), random
     )
-    start_scoring = _choose_start(
-        subsample,
-        usual_models,
-        budget.spend_on_selection("choice of start", correction_budget.start_cost),
-        random,
-    )
+    start_epsilon = budget.spend_on_selection("choice of start", correction_budget.start_cost)
+    start_scoring = _choose_start(subsample, usual_models, start_epsilon, random)
     start_model = ratios.build_model(start_scoring)
+    state = CorrectionState(sample, ratios, start_model, sample.score_rows(start_model))
     candidate_scorings = [*usual_models, start_scoring]
     qualities = [
         count_correct(subsample.score_rows(candidate_model), subsample.class_codes)
         for candidate_model in (*usual_models.values(), start_model)
     ]
-    state = CorrectionState(sample, ratios, start_model, sample.score_rows(start_model))
-    ranked_features = ratios.ranked_features[: correction_budget.feature_count]
-    planned_groups: list[CellGroups | None] = [
-        {feature_name: _group_cells(ratios, feature_name)} for feature_name in ranked_features
-    ]
-    # pairs are chosen when it is their turn
-    planned_groups += [None] * correction_budget.pair_count
-    # of two features there is one pair
-    table_fraction = PAIR_TABLE_SHARE if len(ratios.ranked_features) > 2 else Fraction(1)
-    for correction_count, groups in enumerate(planned_groups, 1):
-        step_cost = correction_budget.feature_cost / len(ranked_features)
-        if groups is None:
-            step_cost = table_fraction * correction_budget.pair_cost / correction_budget.pair_count
-            epsilon = Fraction(0)
-            if table_fraction < 1:
-                pair_number = correction_count - len(ranked_features)
-                charge_name = f"choice of pair {pair_number} of {correction_budget.pair_count}"
-                epsilon = budget.spend_on_selection(
-                    charge_name,
-                    correction_budget.pair_cost / correction_budget.pair_count - step_cost,
-                )
-            groups = _choose_pair(
-                state,
-                correction_budget.people,
-                epsilon,
-                budget.compute_noise_scale(step_cost),
-                random,
-            )
+    feature_count = min(correction_budget.feature_count, len(ratios.ranked_features))
+    for groups, table_cost in _choose_tables(state, budget, correction_budget, random):
         noise = budget.spend_on_noise(
-            f"residuals of {' and '.join(groups)}", step_cost, RESIDUAL_STEPS
+            f"residuals of {' and '.join(groups)}", table_cost, RESIDUAL_STEPS
         )
         state.add_correction(groups, noise, random)
-        if correction_count in (
-            len(ranked_features) // 4,
-            len(ranked_features) // 2,
-        ) or correction_count >= len(ranked_features):
+        correction_count = len(state.corrections)
+        if (
+            correction_count in (feature_count // 4, feature_count // 2)
+            or correction_count >= feature_count
+        ):
             candidate_scorings.append(replace(start_scoring, corrections=correction_count))
             qualities.append(
                 count_correct(state.row_scores[subsample.row_indices], subsample.class_codes)
             )
-    epsilon = budget.spend_on_selection("choice of scoring", correction_budget.final_cost)
+    epsilon = budget.spend_on_selection("choice of scoring", final_cost)
     chosen_scoring = candidate_scorings[sample_exponential_mechanism(qualities, epsilon, random)]
     return chosen_scoring, state.corrections[: chosen_scoring.corrections]
 
@@ -351,6 +333,33 @@ def _choose_start(
     return start_scorings[sample_exponential_mechanism(qualities, epsilon / RESIDUAL_STEPS, random)]
 
 
+def _choose_tables(
+    state: CorrectionState, budget: Budget, correction_budget: CorrectionBudget, random: Random
+) -> Iterator[tuple[CellGroups, Fraction]]:
+    """Cells of the next table of residuals, and its cost: features by rank, then chosen pairs.
+
+    A pair is chosen when it is asked for, by what the model gets wrong by then.
+    """
+    ratios, pair_count = state.ratios, correction_budget.pair_count
+    ranked_features = ratios.ranked_features[: correction_budget.feature_count]
+    for feature_name in ranked_features:
+        groups = {feature_name: _group_cells(ratios, feature_name)}
+        yield groups, correction_budget.feature_cost / len(ranked_features)
+    pair_cost = correction_budget.pair_cost / pair_count
+    has_choice = len(ratios.ranked_features) > 2  # of two features there is one pair
+    table_cost = PAIR_TABLE_SHARE * pair_cost if has_choice else pair_cost
+    for pair_number in range(1, pair_count + 1):
+        epsilon = Fraction(0)
+        if has_choice:
+            charge_name = f"choice of pair {pair_number} of {pair_count}"
+            epsilon = budget.spend_on_selection(charge_name, pair_cost - table_cost)
+        noise_scale = budget.compute_noise_scale(table_cost)
+        yield (
+            _choose_pair(state, correction_budget.people, epsilon, noise_scale, random),
+            table_cost,
+        )
+
+
 def _choose_pair(
     state: CorrectionState, people: float, epsilon: Fraction, noise_scale: float, random: Random
 ) -> CellGroups:
@@ -360,51 +369,56 @@ def _choose_pair(
         feature_name: _group_cells(ratios, feature_name, GROUPS_PER_PAIR_FEATURE)
         for feature_name in ratios.ranked_features[:PAIR_CANDIDATE_FEATURES]
     }
-    candidate_pairs = [
-        {first_name: groups_by_feature[first_name], second_name: groups_by_feature[second_name]}
-        for first_name, second_name in combinations(groups_by_feature, 2)
-    ]
-    if len(candidate_pairs) == 1:
-        return candidate_pairs[0]
-    subsample = state.sample.draw_subsample(
-        Fraction(min(1.0, MAX_PAIR_RESIDUALS / max(class_count * people, 1.0))), random
-    )
-    row_residuals, _ = compute_residuals(
-        state.row_scores[subsample.row_indices], subsample.class_codes
-    )
-    indices_by_feature = {
-        feature_name: subsample.find_group_indices({feature_name: cell_groups})
-        for feature_name, cell_groups in groups_by_feature.items()
-    }
-    qualities = []
-    for first_name, second_name in candidate_pairs:
-        first_indices, row_count = indices_by_feature[first_name]
-        second_indices, column_count = indices_by_feature[second_name]
-        # what is ignored has the last row and column
-        absolute_error, padded_size = 0, (row_count + 1) * (column_count + 1)
-        for class_residuals in row_residuals.T:
-            padded_sums = np.bincount(
-                first_indices * (column_count + 1) + second_indices,
-                class_residuals,
-                minlength=padded_size,
-            )
-            absolute_error += int(
-                np.abs(
-                    padded_sums.reshape(row_count + 1, column_count + 1)[:row_count, :column_count]
-                ).sum()
-            )
-        # how wrong the model is there, less a price for every cell
-        qualities.append(
-            absolute_error
-            - round(
-                RESIDUAL_STEPS * noise_scale * row_residuals.shape[1] * row_count * column_count
-            )
+    candidate_pairs = list(combinations(groups_by_feature, 2))
+    chosen_index = 0
+    if len(candidate_pairs) > 1:
+        subsample = state.sample.draw_subsample(
+            Fraction(min(1.0, MAX_PAIR_RESIDUALS / max(class_count * people, 1.0))), random
         )
-    return candidate_pairs[
-        sample_exponential_mechanism(
+        row_residuals, _ = compute_residuals(
+            state.row_scores[subsample.row_indices], subsample.class_codes
+        )
+        indices_by_feature = {
+            feature_name: subsample.find_group_indices({feature_name: cell_groups})
+            for feature_name, cell_groups in groups_by_feature.items()
+        }
+        qualities = [
+            _compute_pair_quality(
+                row_residuals,
+                indices_by_feature[first_name],
+                indices_by_feature[second_name],
+                noise_scale,
+            )
+            for first_name, second_name in candidate_pairs
+        ]
+        chosen_index = sample_exponential_mechanism(
             qualities, epsilon / (TWO_SIDED_FACTOR * RESIDUAL_STEPS), random
         )
-    ]
+    return {name: groups_by_feature[name] for name in candidate_pairs[chosen_index]}
+
+
+def _compute_pair_quality(
+    row_residuals: Floats,
+    first: tuple[Integers, int],
+    second: tuple[Integers, int],
+    noise_scale: float,
+) -> int:
+    """How wrong the model is in the cells of a pair, less a price for every noisy number.
+
+    The sum over cells and classes of the absolute sum of residuals, in 1/1024. ``first`` and
+    ``second`` are the group of every row, after the last where it is ignored, and their number.
+    """
+    (first_indices, row_count), (second_indices, column_count) = first, second
+    # what is ignored has the last row and column
+    padded_shape = row_count + 1, column_count + 1
+    pair_indices = first_indices * padded_shape[1] + second_indices
+    absolute_error = 0
+    for class_residuals in row_residuals.T:
+        padded_sums = np.bincount(pair_indices, class_residuals, minlength=math.prod(padded_shape))
+        cell_sums = padded_sums.reshape(padded_shape)[:row_count, :column_count]
+        absolute_error += int(np.abs(cell_sums).sum())
+    price: float = RESIDUAL_STEPS * noise_scale * row_residuals.shape[1] * row_count * column_count
+    return absolute_error - round(price)
 
 
 def _group_cells(ratios: LogRatios, name: str, max_groups: float = math.inf) -> tuple[int, ...]:
