@@ -66,6 +66,10 @@ MIN_PEOPLE_PER_NOISE_PER_FEATURE = 60.0
 """People / noise scale that the table of each chosen feature must keep."""
 CELL_PENALTY = 0.15
 """Penalty per cell, in multiples of the noise scale; .15 to .8 compared: benchmarks/RESULTS.md."""
+BINS_AT_UNIT_SIGNAL = 4
+"""Bins at people / (classes * noise scale) = 1, before they are rounded to a power of two."""
+BINS_EXPONENT = 0.3
+"""Power of people / (classes * noise scale) with which the number of bins grows."""
 MIN_BINS = 8
 """Fewest bins of a numeric feature by the default rule."""
 MAX_BINS = 64
@@ -137,25 +141,17 @@ class RowSample:
 
         Rows of which a cell is in no group (-1) come after the last.
         """
-        group_indices, group_count, ignored_rows = (
-            np.zeros(len(self.class_codes), dtype=np.int64),
-            1,
-            None,
-        )
+        group_indices = np.zeros(len(self.class_codes), dtype=np.int64)
+        group_count, ignored_rows = 1, None
         for name, cell_groups in groups.items():
-            feature_groups, feature_group_count = (
-                np.array(cell_groups)[self.cell_indices[name]],
-                max(cell_groups) + 1,
-            )
+            feature_groups = np.array(cell_groups)[self.cell_indices[name]]
+            feature_group_count = max(cell_groups) + 1
             group_indices *= feature_group_count
             group_indices += feature_groups
             group_count *= feature_group_count
             if min(cell_groups) < 0:
-                ignored_rows = (
-                    feature_groups < 0
-                    if ignored_rows is None
-                    else ignored_rows | (feature_groups < 0)
-                )
+                is_ignored = feature_groups < 0
+                ignored_rows = is_ignored if ignored_rows is None else ignored_rows | is_ignored
         if ignored_rows is not None:
             group_indices[ignored_rows] = group_count
         return group_indices, group_count
@@ -179,12 +175,10 @@ def count_affordable_features(
     [1, 1, 2, 16]
     """
     feature_count = len(noise_scales)
-    if (
-        people
-        >= MIN_PEOPLE_PER_NOISE_ALL_FEATURES
-        * math.sqrt(class_count * feature_count)
-        * noise_scales[-1]
-    ):
+    min_people_per_noise = MIN_PEOPLE_PER_NOISE_ALL_FEATURES * math.sqrt(
+        class_count * feature_count
+    )
+    if people >= min_people_per_noise * noise_scales[-1]:
         return feature_count
     affordable_count = 1
     while (
@@ -221,11 +215,10 @@ def select_features(
             compute_table_quality(table, selection.penalty_in_people * source.count_sensitivity)
             for table in candidate_tables
         ]
-        best_cells = candidate_tables[
-            sample_exponential_mechanism(
-                table_qualities, epsilon / source.count_sensitivity, random
-            )
-        ].cells
+        best_index = sample_exponential_mechanism(
+            table_qualities, epsilon / source.count_sensitivity, random
+        )
+        best_cells = candidate_tables[best_index].cells
         feature_name = best_cells.feature.name
         selected_cells[feature_name] = best_cells
         candidate_tables = [
@@ -300,7 +293,8 @@ def compute_bin_count(signal_to_noise: float) -> int:
     """
     if signal_to_noise <= 1:
         return MIN_BINS
-    return int(min(max(2 ** round(math.log2(4 * signal_to_noise**0.3)), MIN_BINS), MAX_BINS))
+    wanted_bins = BINS_AT_UNIT_SIGNAL * signal_to_noise**BINS_EXPONENT
+    return int(min(max(2 ** round(math.log2(wanted_bins)), MIN_BINS), MAX_BINS))
 
 
 def compute_inner_edges(
