@@ -22,10 +22,11 @@ from discreet import (
 from discreet.cli import main
 from discreet.datasets import load, make_mortgage
 from discreet.estimation import uncertainty
-from discreet.estimation.uncertainty import PosteriorDraws, estimate_agreement
+from discreet.estimation.smoothing import STRENGTH_GRID
+from discreet.estimation.uncertainty import GroupedTable, PosteriorDraws, estimate_agreement
 from discreet.model import compute_log_posterior
 from discreet.schema.cells import Cells
-from discreet.statistics.statistics import Statistics, Table
+from discreet.statistics.statistics import Moments, Statistics, Table
 from discreet.tables import CountRequest, count
 
 PEOPLE, ROWS = 5000, 120
@@ -335,3 +336,73 @@ def test_the_command_draws_corrections_too(tmp_path, monkeypatch):
     found, others = pd.read_csv("out.csv"), pd.read_csv("others.csv")
     assert (found["prediction"] == others["y"]).mean() > 0.85
     assert found["steady"].mean() > 0.95
+
+
+# ---- the laws of the draws, one by one
+
+
+def make_three_cells(kind):
+    """Values a and b, or two bins, and a cell of missing values with a fifth of the people."""
+    feature = Categorical("x", ["a", "b"]) if kind == "categories" else Numeric("x", 0, 2)
+    cells = Cells.from_schema(Schema([feature], "y", [0, 1]), "x", {"x": [1.0]})
+    counts = np.array([[30.0, 10.0, 10.0], [20.0, 20.0, 10.0]])
+    return Table(cells, counts, np.full((2, 3), 16.0))
+
+
+def test_shares_of_a_table_are_of_those_who_have_the_feature():
+    table = make_three_cells("categories")
+    grouped = GroupedTable.from_table(table, 100.0, skips_missing=True)
+    np.testing.assert_allclose(
+        grouped.shares[:, grouped.cell_groups], [[3 / 8, 1 / 8], [1 / 4] * 2]
+    )
+    np.testing.assert_allclose(grouped.variances, 16 / 80**2)
+    absent = replace(table, counts=table.counts * [0, 0, 5])  # noise says that nobody has it
+    least = GroupedTable.from_table(absent, 100.0, skips_missing=True)
+    np.testing.assert_allclose(
+        least.variances, 16 / (100 / uncertainty.MAX_PEOPLE_PER_PRESENT) ** 2
+    )
+
+
+@pytest.mark.parametrize(("kind", "bins"), [("categories", 0), ("bins", 2)])
+def test_missing_values_that_are_not_skipped_are_a_cell_without_neighbours(kind, bins):
+    grouped = GroupedTable.from_table(make_three_cells(kind), 100.0, skips_missing=False)
+    expected = [[0.3, 0.1, 0.1], [0.2, 0.2, 0.1]]
+    np.testing.assert_allclose(grouped.shares[:, grouped.cell_groups], expected)
+    assert grouped.bin_count == bins
+
+
+def test_strengths_beforehand_lie_around_their_level_and_are_mostly_smooth():
+    prior = uncertainty._compute_strength_prior()
+    assert prior.shape == (len(uncertainty.LEVEL_GRID), len(STRENGTH_GRID))
+    np.testing.assert_allclose(prior.sum(axis=1), 1.0)
+    strengths, shared_parts = STRENGTH_GRID.T
+    at_level = prior[np.abs(np.log(uncertainty.LEVEL_GRID / 0.8)).argmin()]
+    assert strengths[at_level.argmax()] == 0.8
+    smooth = at_level[(strengths > 0) & (shared_parts > 0)].sum()
+    rough = at_level[(strengths > 0) & (shared_parts == 0)].sum()
+    assert smooth / (smooth + rough) == pytest.approx(uncertainty.SMOOTH_SHARE)
+
+
+def draw_variances(noise_of_means, noise_of_squares, means):
+    """Variances of two classes of 100 people, 4 and 9 by their noisy moments, on a grid of 1."""
+    counts, sums = np.full(2, 100.0), np.zeros(2)
+    squares = counts * np.array([4.0, 9.0])
+    noises = np.array([[0.0, 0.0], [noise_of_means] * 2, [noise_of_squares] * 2])
+    moments = Moments(Numeric("x", -50, 50), counts, sums, squares, sums, sums, variances=noises)
+    rng = np.random.default_rng(0)
+    return uncertainty._draw_class_variances(
+        moments, counts, np.tile(means, (2000, 1)), np.sqrt(noises[1]) / counts, 50.0, rng
+    )
+
+
+def test_a_drawn_variance_is_open_by_the_noise_of_squares_and_of_the_mean():
+    np.testing.assert_allclose(
+        draw_variances(0.0, 1e-9, [0.0, 0.0]).mean(axis=0), [4, 9], rtol=0.01
+    )
+    of_squares = draw_variances(0.0, 100.0**2, [0.0, 0.0])
+    of_means = draw_variances(100.0, 0.0, [5.0, 5.0])  # 2 * 5 * deviation 0.1 = 1, as above
+    np.testing.assert_allclose(of_means, of_squares)
+    assert 0.5 < of_squares.std(axis=0).min() < 1.2
+    wide = draw_variances(0.0, 1e12, [0.0, 0.0])
+    assert wide.min() == pytest.approx(6.5 / uncertainty.MAX_VARIANCE_RATIO)
+    assert wide.max() <= 50.0**2

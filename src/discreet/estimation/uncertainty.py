@@ -10,8 +10,10 @@ known variance of each. What the noise hides is drawn as open, not as absent:
 
 1. class totals: normal around the noisy ones, at least zero;
 2. how much the features of such a table tell about the class: a common level, and around it a
-   strength for every feature. Beforehand both have the laws below, which are about as wide as among
-   public tables; the noisy tables then speak for some of them (smoothing.py has the evidence);
+   strength for every feature. Beforehand the level is lognormal (LEVEL_MEDIAN, LEVEL_SD), and so
+   is a strength around it (STRENGTH_SD); an ordered feature is smooth with the probability
+   SMOOTH_SHARE. These laws are about as wide as what is found among public tables; the noisy
+   tables then speak for some of them (smoothing.py has the evidence);
 3. for every feature P(cell | class), normal in its log-odds given the strength;
 4. the exact counts: between those expected of that many people and the noisy ones, as sampling and
    noise deserve;
@@ -19,8 +21,8 @@ known variance of each. What the noise hides is drawn as open, not as absent:
    share of the class; drawn tables, in which features err independently of each other, miss it. So
    every drawn classifier is shifted by a constant for each class, unless there are too few rows.
    Naive Bayes itself holds it only roughly, as it counts evidence twice: the constants are those by
-   which it would hold, times a number between 0 and 2. This takes the rows for a sample of the same
-   people.
+   which it would hold, times a number between 0 and MAX_SHIFT_FACTOR. This takes the rows for a
+   sample of the same people.
 
 Measured on eight tables that it was not tuned on (benchmarks/RESULTS.md): decisions called .85
 steady were so in .88 ± .02, those called .92 in .94 ± .01. On single tables it can be too cautious
@@ -32,12 +34,12 @@ epsilon 1.5, .85 stated, .66 true, and .95 stated, .88 true.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Integers
 from discreet.errors import EstimationError
 from discreet.estimation.corrected_draws import draw_corrected_models
 from discreet.estimation.from_statistics import estimate
@@ -57,22 +59,47 @@ PRIOR_DOUBT = 0.04
 LEVEL_GRID = np.geomspace(0.05, 6.4, 13)
 """Levels of the strengths of a table's features: standard deviations of log P(cell | class)."""
 LEVEL_MEDIAN = 1.0
-"""Median of the lognormal prior of the level, in log-probability."""
+"""Median of the lognormal prior of the level, in log-probability. This and the next three are about
+as wide as among the tables that it was tuned on: benchmarks/RESULTS.md, "How steady decisions are
+called, and are"."""
 LEVEL_SD = 0.6
 """Standard deviation of the level's logarithm beforehand."""
 STRENGTH_SD = 0.6
 """Standard deviation of a strength's logarithm around that of the level."""
 SMOOTH_SHARE = 0.7
 """Prior probability that the classes' departures of an ordered feature are smooth."""
+BETWEEN_CLASS_PARTS = np.array([0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0])
+"""Standard deviations of a mean or a variance between the classes, as parts of its typical scale;
+all equally probable beforehand."""
+MIN_SD_RANGE_PART = 50
+"""The typical standard deviation of a number is at least half its range divided by this."""
+MAX_VARIANCE_RATIO = 25
+"""The variance within a class is at least the typical one divided by this."""
 MIN_SHIFT_ROWS = 50
 """With fewer rows nothing is shifted."""
 MAX_SHIFT_ROWS = 1000
 """Number of rows, from the first on, that shifts are estimated from."""
+MAX_SHIFT_FACTOR = 2.0
+"""A shift is known up to a factor between 0 and this; 1 for all compared: benchmarks/RESULTS.md,
+"How steady decisions are called, and are"."""
+SHIFT_STEPS = 40
+"""Steps in which a shift is fitted."""
+MAX_SHIFT_PER_STEP = 1.0
+"""Largest change of a shift in a step, in log-probability."""
 MAX_TABLE_CELLS = 256
 """Classes times cells; of larger tables, neighbouring cells share their strength."""
+MAX_PEOPLE_PER_PRESENT = 100
+"""A feature is taken to be present in at least one of this many people."""
 MAX_HELD_SCORES = 1 << 22
 """Largest number of scores in memory at once."""
+MIN_QUANTILE = 1e-6
+"""Class totals are drawn between this quantile of their law and one less it."""
+MAX_QUANTILE = 1 - 1e-12
+"""Largest quantile of a normal law that is computed."""
+MIN_TOTAL = 1e-3
+"""Smallest class total that is drawn, in people."""
 TINY = 1e-9
+"""What keeps logarithms and divisions finite."""
 
 
 def estimate_agreement(
@@ -147,14 +174,12 @@ class PosteriorDraws:
     ) -> None:
         if draws < 1:
             raise EstimationError(f"{draws} draws say nothing; write at least 1")
-        noise_variances = [noisy_table.variances for noisy_table in statistics.tables.values()]
-        noise_variances += [
-            noisy_moments.variances for noisy_moments in statistics.moments.values()
+        noise_variances = [
+            statistics.variances,
+            *(noisy_table.variances for noisy_table in statistics.tables.values()),
+            *(noisy_moments.variances for noisy_moments in statistics.moments.values()),
         ]
-        if not all(
-            np.isfinite(variance_array).all()
-            for variance_array in [statistics.variances, *noise_variances]
-        ):
+        if not all(np.isfinite(variances).all() for variances in noise_variances):
             raise EstimationError(
                 "the noise of these statistics has no variance (Cauchy's), so what lies behind "
                 "them cannot be drawn; train with another method"
@@ -162,7 +187,7 @@ class PosteriorDraws:
         rng = np.random.default_rng(as_random(random_state).words(4))  # to imagine, not to protect
         drawn_totals = _draw_totals(statistics, draws, rng)
         self.shares = drawn_totals / drawn_totals.sum(axis=1, keepdims=True)
-        self._shift_factors = rng.uniform(0.0, 2.0, (draws, 1))
+        self._shift_factors = rng.uniform(0.0, MAX_SHIFT_FACTOR, (draws, 1))
         self._class_shift: Floats | None = None
         if statistics.scoring.corrections:
             self.model = draw_corrected_models(statistics, draws, rng)
@@ -201,14 +226,15 @@ class PosteriorDraws:
         return self.model.predict_joint_log_proba(chunk_columns).reshape(-1, *self.shares.shape)
 
 
-def _fit_shift(scores: Floats, shares: Floats, steps: int = 40) -> Floats:
+def _fit_shift(scores: Floats, shares: Floats) -> Floats:
     """Constants by which the mean of P(class | row) becomes the class's share."""
     class_shift = np.zeros(shares.shape)
-    for _ in range(steps):
+    for _ in range(SHIFT_STEPS):
         shifted_scores = scores + class_shift
         odds = np.exp(shifted_scores - shifted_scores.max(axis=2, keepdims=True))
         mean_probability = (odds / odds.sum(axis=2, keepdims=True)).mean(axis=0)
-        class_shift += np.clip(np.log(shares + TINY) - np.log(mean_probability + TINY), -1.0, 1.0)
+        log_ratio = np.log(shares + TINY) - np.log(mean_probability + TINY)
+        class_shift += np.clip(log_ratio, -MAX_SHIFT_PER_STEP, MAX_SHIFT_PER_STEP)
     return class_shift
 
 
@@ -231,11 +257,10 @@ def _draw_totals(statistics: Statistics, draws: int, rng: np.random.Generator) -
     total_std = np.sqrt(total_variances)
     negative_mass = ndtr(-noisy_totals / np.maximum(total_std, TINY))
     drawn_quantile = negative_mass + (1 - negative_mass) * rng.uniform(
-        1e-6, 1 - 1e-6, (draws, class_count)
+        MIN_QUANTILE, 1 - MIN_QUANTILE, (draws, class_count)
     )
-    return np.asarray(
-        np.maximum(noisy_totals + total_std * ndtri(np.minimum(drawn_quantile, 1 - 1e-12)), 1e-3)
-    )
+    drawn_noise = total_std * ndtri(np.minimum(drawn_quantile, MAX_QUANTILE))
+    return np.asarray(np.maximum(noisy_totals + drawn_noise, MIN_TOTAL))
 
 
 def _build_drawn_model(
@@ -272,6 +297,45 @@ def _build_drawn_model(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class GroupedTable:
+    """A noisy table in shares of the people who have the feature, cells in groups where many.
+
+    Parameters
+    ----------
+    cell_groups : array of int
+        The group of every cell, but for one of missing values that are skipped.
+    shares, variances : array of shape (classes, groups)
+    bin_count : int
+        How many of the groups are bins in order.
+    """
+
+    cell_groups: Integers
+    shares: Floats
+    variances: Floats
+    bin_count: int
+
+    @classmethod
+    def from_table(cls, table: Table, people: float, skips_missing: bool) -> GroupedTable:
+        """Group the cells of a table that was estimated from so many people."""
+        cells, is_ordered = table.cells, bool(table.cells.edges)
+        has_skipped_cell = skips_missing and cells.missing_index is not None
+        cell_count = cells.missing_index if has_skipped_cell else cells.size
+        counts, variances = (
+            np.asarray(numbers, float) for numbers in (table.counts, table.between_class_variances)
+        )
+        missing_people = max(float(counts[:, cell_count:].sum()), 0.0)
+        people_present = max(people - missing_people, people / MAX_PEOPLE_PER_PRESENT)
+        cell_groups = _group_cells(counts[:, :cell_count], is_ordered)
+        group_matrix = np.eye(cell_groups.max() + 1)[cell_groups]
+        return cls(
+            cell_groups,
+            counts[:, :cell_count] @ group_matrix / people_present,
+            variances[:, :cell_count] @ group_matrix / people_present**2,
+            int(group_matrix[: cells.value_count].any(axis=0).sum()) if is_ordered else 0,
+        )
+
+
 def _draw_tables(
     statistics: Statistics, drawn_totals: Floats, rng: np.random.Generator
 ) -> dict[str, Floats]:
@@ -279,57 +343,53 @@ def _draw_tables(
     class_prior = np.exp(estimate(statistics).log_prior)
     people = max(float(np.sum(statistics.totals)), 1.0)
     skips_missing, used_features = statistics.schema.missing == "skip", statistics.scoring.features
-    share_tables: dict[str, tuple[Floats, Floats]] = {}
-    bin_counts, groups_by_feature = {}, {}
-    for name, table in statistics.tables.items():
-        if used_features is not None and name not in used_features:
-            continue
-        cells = table.cells
-        cell_count = (
-            cells.missing_index if skips_missing and cells.missing_index is not None else cells.size
-        )
-        counts, variances = (
-            np.asarray(numbers, float) for numbers in (table.counts, table.between_class_variances)
-        )
-        people_present = max(people - max(float(counts[:, cell_count:].sum()), 0.0), people / 100)
-        groups_by_feature[name] = _group_cells(
-            counts[:, :cell_count], bool(cells.edges), len(class_prior)
-        )
-        group_matrix = np.eye(groups_by_feature[name].max() + 1)[groups_by_feature[name]]
-        share_tables[name] = (
-            counts[:, :cell_count] @ group_matrix / people_present,
-            variances[:, :cell_count] @ group_matrix / people_present**2,
-        )
-        bin_counts[name] = (
-            int(group_matrix[: cells.value_count].any(axis=0).sum()) if cells.edges else 0
-        )
-    people_by_feature = dict.fromkeys(share_tables, people)
+    grouped_tables = {
+        name: GroupedTable.from_table(table, people, skips_missing)
+        for name, table in statistics.tables.items()
+        if used_features is None or name in used_features
+    }
     table_posteriors = dict(
-        fit_posteriors(share_tables, bin_counts, class_prior, people_by_feature)
+        fit_posteriors(
+            {name: (grouped.shares, grouped.variances) for name, grouped in grouped_tables.items()},
+            {name: grouped.bin_count for name, grouped in grouped_tables.items()},
+            class_prior,
+            dict.fromkeys(grouped_tables, people),
+        )
     )
+    drawn_probabilities = _draw_probabilities(table_posteriors, len(drawn_totals), rng)
     return {
         name: _draw_counts(
-            statistics.tables[name], groups_by_feature[name], probability, drawn_totals, rng
+            statistics.tables[name],
+            grouped_tables[name].cell_groups,
+            probability,
+            drawn_totals,
+            rng,
         )
-        for name, probability in _draw_probabilities(
-            table_posteriors, len(drawn_totals), rng
-        ).items()
+        for name, probability in drawn_probabilities.items()
     }
 
 
-def _group_cells(counts: Floats, is_ordered: bool, class_count: int) -> Any:
+def _group_cells(counts: Floats, is_ordered: bool) -> Integers:
     """The group of every cell: its own, or with its neighbours where there are too many cells."""
-    cell_count = counts.shape[1]
+    class_count, cell_count = counts.shape
+    max_groups = max(MAX_TABLE_CELLS // class_count, 2)
     cell_order = (
         np.arange(cell_count) if is_ordered else np.argsort(counts.sum(axis=0), kind="stable")
     )
     cell_groups = np.empty(cell_count, dtype=np.int64)
-    cell_groups[cell_order] = (
-        np.arange(cell_count)
-        * min(max(MAX_TABLE_CELLS // class_count, 2), cell_count)
-        // cell_count
-    )
+    cell_groups[cell_order] = np.arange(cell_count) * min(max_groups, cell_count) // cell_count
     return cell_groups
+
+
+def _compute_strength_prior() -> Floats:
+    """P(strength, smooth or rough | level) beforehand, of shape (levels, grid)."""
+    grid_strengths, grid_shared_parts = STRENGTH_GRID.T
+    log_distance = np.log(np.maximum(grid_strengths, LEVEL_GRID[0])) - np.log(LEVEL_GRID)[:, None]
+    grid_weights = np.exp(-0.5 * (log_distance / STRENGTH_SD) ** 2)
+    grid_weights *= np.where(
+        grid_strengths == 0, 1.0, np.where(grid_shared_parts > 0, SMOOTH_SHARE, 1 - SMOOTH_SHARE)
+    )
+    return np.asarray(grid_weights / grid_weights.sum(axis=1, keepdims=True))
 
 
 def _draw_probabilities(
@@ -338,14 +398,8 @@ def _draw_probabilities(
     """P(group of cells | class) of every feature, with levels and strengths drawn."""
     if not table_posteriors:
         return {}
-    grid_strengths, grid_shared_parts = STRENGTH_GRID.T
-    log_distance = np.log(np.maximum(grid_strengths, LEVEL_GRID[0])) - np.log(LEVEL_GRID)[:, None]
-    grid_weights = np.exp(-0.5 * (log_distance / STRENGTH_SD) ** 2)
-    grid_weights *= np.where(
-        grid_strengths == 0, 1.0, np.where(grid_shared_parts > 0, SMOOTH_SHARE, 1 - SMOOTH_SHARE)
-    )
-    log_joint = np.log(grid_weights / grid_weights.sum(axis=1, keepdims=True))[:, None]
-    log_joint = log_joint + np.array(
+    # of shape (levels, features, grid)
+    log_joint = np.log(_compute_strength_prior())[:, None] + np.array(
         [posterior.log_evidence for posterior in table_posteriors.values()]
     )
     max_log_joint = log_joint.max(axis=2, keepdims=True)
@@ -366,7 +420,7 @@ def _draw_probabilities(
 
 def _draw_counts(
     table: Table,
-    cell_groups: Any,
+    cell_groups: Integers,
     probability: Floats,
     drawn_totals: Floats,
     rng: np.random.Generator,
@@ -380,9 +434,8 @@ def _draw_counts(
     cell_sizes = (
         np.maximum(noisy_counts.sum(axis=0), 0.0) + np.sqrt(count_variances.sum(axis=0)) + 1
     )
-    cell_shares = (
-        cell_sizes / np.bincount(cell_groups, cell_sizes)[cell_groups]
-    )  # of a cell in its group
+    # of a cell in its group
+    cell_shares = cell_sizes / np.bincount(cell_groups, cell_sizes)[cell_groups]
     expected_counts = drawn_totals[:, :, None] * probability[:, :, cell_groups] * cell_shares
     sampling_variance = expected_counts + TINY
     signal_share = sampling_variance / (sampling_variance + count_variances)
@@ -411,32 +464,15 @@ def _draw_moments(
         if feature.is_bounded
         else float(np.ptp(noisy_moments.mean)) + 1
     )
-    class_shares = positive_counts / positive_counts.sum()
     mean_std = noisy_moments.step * np.sqrt(noisy_moments.variances[1]) / positive_counts
-    class_means = np.clip(noisy_moments.mean, feature.lower, feature.upper)
-    class_means = _draw_class_values(
-        class_means, mean_std, class_shares, half_range, draw_count, rng
+    noisy_means = np.clip(noisy_moments.mean, feature.lower, feature.upper)
+    class_means = np.clip(
+        _draw_class_values(noisy_means, mean_std, half_range, draw_count, rng),
+        feature.lower,
+        feature.upper,
     )
-    class_means = np.clip(class_means, feature.lower, feature.upper)
-    variance_noise = noisy_moments.step**4 * noisy_moments.variances[2] / positive_counts**2
-    variance_noise = (
-        variance_noise + 4 * (class_means.mean(axis=0) - noisy_moments.origin) ** 2 * mean_std**2
-    )
-    if noisy_moments.noise is not None:
-        variance_noise = np.asarray(noisy_moments.noise, float) ** 2
-    typical_variance = max(
-        float(class_shares @ np.maximum(noisy_moments.variance, 0.0)), (half_range / 50) ** 2
-    )
-    class_variances = _draw_class_values(
-        noisy_moments.variance,
-        np.sqrt(variance_noise),
-        class_shares,
-        typical_variance,
-        draw_count,
-        rng,
-    )
-    class_variances = np.clip(
-        class_variances, typical_variance / 25, max(half_range**2, typical_variance / 25)
+    class_variances = _draw_class_variances(
+        noisy_moments, positive_counts, class_means, mean_std, half_range, rng
     )
     present_counts = drawn_totals * (
         positive_counts / np.maximum(positive_counts + missing_counts, 1.0)
@@ -453,16 +489,45 @@ def _draw_moments(
     )
 
 
+def _draw_class_variances(
+    noisy_moments: Moments,
+    positive_counts: Floats,
+    class_means: Floats,
+    mean_std: Floats,
+    half_range: float,
+    rng: np.random.Generator,
+) -> Floats:
+    """Variances of a number within the classes, (draws, classes), neither tiny nor past its range.
+
+    A variance is the mean square less the squared mean: the noise of both is in it.
+    """
+    square_noise = noisy_moments.step**4 * noisy_moments.variances[2] / positive_counts**2
+    variance_noise = (
+        square_noise + 4 * (class_means.mean(axis=0) - noisy_moments.origin) ** 2 * mean_std**2
+    )
+    if noisy_moments.noise is not None:
+        variance_noise = np.asarray(noisy_moments.noise, float) ** 2
+    class_shares = positive_counts / positive_counts.sum()
+    typical_variance = max(
+        float(class_shares @ np.maximum(noisy_moments.variance, 0.0)),
+        (half_range / MIN_SD_RANGE_PART) ** 2,
+    )
+    class_variances = _draw_class_values(
+        noisy_moments.variance, np.sqrt(variance_noise), typical_variance, len(class_means), rng
+    )
+    min_variance = typical_variance / MAX_VARIANCE_RATIO
+    return np.asarray(np.clip(class_variances, min_variance, max(half_range**2, min_variance)))
+
+
 def _draw_class_values(
     noisy_values: Floats,
     value_std: Floats,
-    class_shares: Floats,
     typical_scale: float,
     draw_count: int,
     rng: np.random.Generator,
 ) -> Floats:
     """Numbers of the classes, (draws, classes), when how far they lie apart is open as well."""
-    between_std = typical_scale * np.array([0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0])[:, None]
+    between_std = typical_scale * BETWEEN_CLASS_PARTS[:, None]
     total_variance = between_std**2 + value_std**2 + (TINY * typical_scale) ** 2
     common_centre = (noisy_values / total_variance).sum(axis=1) / (1 / total_variance).sum(axis=1)
     log_evidence = -0.5 * (
@@ -478,5 +543,5 @@ def _draw_class_values(
     drawn_values = drawn_centres[:, None] + signal_share * (noisy_values - drawn_centres[:, None])
     return np.asarray(
         drawn_values
-        + np.sqrt(signal_share) * value_std * rng.standard_normal((draw_count, len(class_shares)))
+        + np.sqrt(signal_share) * value_std * rng.standard_normal((draw_count, len(noisy_values)))
     )
