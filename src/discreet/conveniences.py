@@ -32,7 +32,7 @@ def infer_schema(table: Any, target: str, **options: Any) -> Schema:
     return inference.infer_schema(table, target, **options)
 
 
-def read_column_types(source: str, table: str | None) -> tuple[str, dict[str, Any]]:
+def read_column_types(source: str, table: str | None) -> tuple[str, list[tuple[str, Any]]]:
     """Read what columns a source has; see :func:`discreet.tables.engines.read_column_types`."""
     from discreet.tables import engines
 

@@ -88,7 +88,7 @@ def test_spark_and_duckdb_agree(spark: Any, tmp_path: Path, options: dict[str, A
 def test_spark_counts_whole_sheets_like_duckdb(spark: Any, tmp_path: Path, survey: Any) -> None:
     people = np.random.default_rng(0).integers(0, survey.sizes, (500, len(survey.sizes)))
     source = SeededRandom(1)
-    sent = survey.randomized(0, people, source)
+    sent = survey.randomize_records(0, people, source)
     path = tmp_path / "sheets.parquet"
     with ReportFile(path, survey, simulated=True) as file:
         file.write(0, source.raw(16 * len(sent)).reshape(-1, 16), sent)

@@ -220,7 +220,7 @@ class SchemaDraft:
         source_name, column_types = conveniences.read_column_types(source, table)
         columns = tuple(
             ColumnDraft(name) if column_type is None else ColumnDraft.from_type(name, column_type)
-            for name, column_type in column_types.items()
+            for name, column_type in column_types
         )
         return cls(columns, source=source_name).with_target(target)
 

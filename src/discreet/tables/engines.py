@@ -418,7 +418,7 @@ def _open_spark_file(path: str) -> Any:
     )
 
 
-def read_column_types(source: str, table: str | None = None) -> tuple[str, dict[str, Any]]:
+def read_column_types(source: str, table: str | None = None) -> tuple[str, list[tuple[str, Any]]]:
     """Read how a source is called where people see it, and its columns; no row is read.
 
     Parameters
@@ -429,10 +429,10 @@ def read_column_types(source: str, table: str | None = None) -> tuple[str, dict[
 
     Returns
     -------
-    (str, dict of column name to type)
+    (str, list of (column name, type))
         The type of a column of a CSV file is None: it states none.
     """
     source_name = os.path.basename(source) if "://" not in source else remove_credentials(source)
     if get_source_kind(source) == "csv":
-        return source_name, dict.fromkeys(read_header(list_files(source)[0]))
-    return source_name, dict(open_table(source, table=table).schema().items())
+        return source_name, [(name, None) for name in read_header(list_files(source)[0])]
+    return source_name, list(open_table(source, table=table).schema().items())

@@ -82,7 +82,8 @@ def infer_schema(
         features, target, classes, missing_tokens=missing_tokens, inferred=True, **treatment
     )
     if warn:
-        warnings.warn(_describe_taken(schema), PrivacyWarning, stacklevel=3)
+        # two frames further up than this: Schema.infer and the convenience that it calls
+        warnings.warn(_describe_taken(schema), PrivacyWarning, stacklevel=4)
     return schema
 
 
