@@ -125,7 +125,7 @@ print(model.score(others[names], (others["missed_payment"] == "yes").astype(int)
 )
 
 COMMANDS = [
-    "train population.csv --schema schema.json --epsilon 1 -o model.json --quiet",
+    "train population.csv --schema schema.json --epsilon 1 -o model.json --force --quiet",
     "evaluate model.json others.csv --json",
 ]
 LIBRARIES = {
