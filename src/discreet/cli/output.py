@@ -96,7 +96,7 @@ def print_guarantee(guarantee: Any, printer: Console | None = None) -> None:
 
 
 def make_table(title: str, *columns: str) -> Any:
-    """Make an empty table; see :func:`discreet.display.terminal.table`."""
+    """Make an empty table; see :func:`discreet.display.terminal.make_table`."""
     from discreet.display.terminal import make_table as make_terminal_table
 
     return make_terminal_table(title, *columns)

@@ -159,9 +159,10 @@ def make_mortgage(n: int = 20_000, seed: int = 0, missing: float = 0.0) -> Datas
     """Generate a population after the papers' running example.
 
     Eight features that depend on one another, and whether a payment was missed (about 30 % yes).
-    :func:`compute_mortgage_probability` gives P(yes | x) exactly, so the best possible accuracy is
-    known: ``MORTGAGE_BAYES_ACCURACY`` = 0.8521 (standard error 0.00002), against 0.697 for always
-    "no" and about 0.84 for Naive Bayes. All numbers are invented; no real people are involved.
+    :func:`~discreet.datasets.population.compute_mortgage_probability` gives P(yes | x) exactly, so
+    the best possible accuracy is known: ``MORTGAGE_BAYES_ACCURACY`` = 0.8521 (standard error
+    0.00002), against 0.697 for always "no" and about 0.84 for Naive Bayes. All numbers are
+    invented; no real people are involved.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 For tables whose cells all carry the same known noise, as a curator releases them. Each feature's
 log-ratios are estimated in several ways (shrunk_ratios.py) and averaged; which average, which
-features and which beta serve best may be chosen privately among :meth:`LogRatios.candidates`. The
-choice travels in the statistics.
+features and which beta serve best may be chosen privately among :meth:`LogRatios.build_candidates`.
+The choice travels in the statistics.
 """
 
 from __future__ import annotations

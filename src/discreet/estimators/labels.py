@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.arrays import CellCodes
 from discreet.errors import SchemaError
-from discreet.estimators import sklearn_context as surroundings
+from discreet.estimators import sklearn_context
 from discreet.schema.cells import encode_classes
 from discreet.schema.schema import Schema, format_value
 
@@ -77,12 +77,12 @@ def _decode_labels(
             f"({_format_list(schema.classes)}) depends on whether they are numbers or text; give y "
             "as they are called"
         )
-    if not surroundings.is_called_by_sklearn():
+    if not sklearn_context.is_called_by_sklearn():
         order_text = ", ".join(
             f"{rank} is {schema.classes[class_index]}"
             for rank, class_index in enumerate(class_order)
         )
-        surroundings.warn_user(
+        sklearn_context.warn_user(
             f"{message_start}: taken for the classes in sorted order ({order_text})", UserWarning
         )
     class_ranks = np.empty(class_count, y.dtype)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import RefusedError, SchemaError
-from discreet.estimators import sklearn_context as surroundings
+from discreet.estimators import sklearn_context
 from discreet.estimators.base import CheckedParams, NaiveBayesEstimator, TrainingRows
 from discreet.estimators.fit_history import (
     PROCESS_HISTORY,
@@ -93,8 +93,8 @@ class FitAccounting:
         self.is_simulated = (
             random_state.simulated if isinstance(random_state, Random) else random_state is not None
         )
-        meta_estimators = surroundings.find_meta_estimators()
-        self.preparation_reason = surroundings.find_data_dependence(estimator, meta_estimators)
+        meta_estimators = sklearn_context.find_meta_estimators()
+        self.preparation_reason = sklearn_context.find_data_dependence(estimator, meta_estimators)
         self.meta_estimators = meta_estimators
         self.row_hashes: Hashes | None = None
         self.paid_guarantee: Guarantee | None = None
@@ -109,14 +109,14 @@ class FitAccounting:
             preparation_reason=self.preparation_reason,
         )
         if self.preparation_reason and guarantee.trust != "none":
-            surroundings.warn_user(
+            sklearn_context.warn_user(
                 f"{self.estimator_name}: the promise is void: {self.preparation_reason}"
             )
         if guarantee.trust != "none":
-            for remark in surroundings.list_remarks(
+            for remark in sklearn_context.list_remarks(
                 self.meta_estimators, is_simulated=self.is_simulated
             ):
-                surroundings.warn_user(remark)
+                sklearn_context.warn_user(remark)
         if not guarantee.simulated and math.isfinite(guarantee.epsilon):
             self.row_hashes = (
                 self.compute_hashes()
@@ -140,7 +140,7 @@ class FitAccounting:
         """Warn that rows were fitted before; only the warning says so, nothing that is released."""
         in_worker = multiprocessing.parent_process() is not None
         if in_worker and current_history() is PROCESS_HISTORY:
-            surroundings.warn_user(
+            sklearn_context.warn_user(
                 f"{self.estimator_name} is fitted in a worker process, whose fits the process that "
                 "started it does not count; give budget= a ledger, which all processes share"
             )
@@ -157,7 +157,7 @@ class FitAccounting:
                 )
             )
             delta_text = f" and delta {format_rounded_up(total_delta)}" if total_delta else ""
-            surroundings.warn_user(
+            sklearn_context.warn_user(
                 f"rows of this table were fitted before: epsilon {' to '.join(epsilon_texts)} "
                 f"each, {group_spend.fit_count} fits, "
                 f"{format_rounded_up(total_epsilon)}{delta_text} in total for the people in them; "
@@ -199,7 +199,7 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         params, earlier_guarantee = self._start_fit()
         training_rows = self._read_table(X, y, params, sample_weight)
         if params["schema"] is None and not self._is_exact:
-            surroundings.warn_user(
+            sklearn_context.warn_user(
                 "no schema was given: bounds, categories and classes were taken from the data and "
                 f"are not protected by epsilon; write {type(self).__name__}(schema=...)"
             )
@@ -242,7 +242,7 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
             and release.guarantee.is_private
             and not is_accounted
         ):
-            surroundings.warn_user(
+            sklearn_context.warn_user(
                 "this estimator was fitted before: if any person is in both tables, the budgets "
                 f"of both fits add up for them ({format_rounded_up(earlier_guarantee.epsilon)} + "
                 f"{format_rounded_up(release.guarantee.epsilon)})"

@@ -578,7 +578,7 @@ class Schema:
         -------
         SchemaDraft
             What is open is filled in with
-            :meth:`~discreet.schema.drafting.SchemaDraft.finished`, or by hand in the file of
+            :meth:`~discreet.schema.drafting.SchemaDraft.to_schema`, or by hand in the file of
             :meth:`~discreet.schema.drafting.SchemaDraft.to_yaml`.
 
         Examples
