@@ -19,7 +19,7 @@ from discreet.collection.store import FolderStore
 from discreet.errors import FormatError, SchemaError
 from discreet.files import documents, locks
 from discreet.files.atomic_writing import atomic_replacement, write_atomic
-from discreet.files.documents import dump_document, encode_canonical_document
+from discreet.files.documents import dump_document, encode_canonical
 from discreet.files.locks import hold_lock
 from discreet.files.yaml_text import convert_yaml_to_json
 from discreet.schema.schema import Categorical, Schema
@@ -32,7 +32,7 @@ def mode(path: Path) -> int:
 def test_the_digest_in_a_document_is_the_hash_of_its_canonical_bytes() -> None:
     body = {"b": float("inf"), "a": [1, "é"]}
     whole = json.loads(dump_document("thing", 3, body))
-    content = encode_canonical_document("thing", 3, body)
+    content = encode_canonical({"format": "discreet/thing", "version": 3, **body})
     assert whole["digest"] == "sha256:" + hashlib.sha256(content).hexdigest()
     assert content == '{"a":[1,"é"],"b":"inf","format":"discreet/thing","version":3}'.encode()
 

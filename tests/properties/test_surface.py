@@ -28,7 +28,7 @@ from discreet.errors import DiscreetError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import make_feature_requests
-from discreet.files.documents import compute_digest, encode_canonical_document
+from discreet.files.documents import compute_digest, encode_canonical
 from discreet.local.plan import Plan
 from discreet.local.planning import make_plan
 from discreet.survey.questionnaire import Questionnaire
@@ -220,14 +220,9 @@ def changed(tree: Any, path: tuple[Any, ...], how: str, value: Any) -> Any:
 
 def sealed(whole: dict[str, Any]) -> str:
     if "digest" in whole and "format" in whole and "version" in whole:
-        body = {k: v for k, v in whole.items() if k not in ("digest", "format", "version")}
-        try:
-            content = encode_canonical_document(
-                str(whole["format"]).removeprefix("discreet/"), whole["version"], body
-            )
-            whole["digest"] = compute_digest(content)
-        except (DiscreetError, ValueError):
-            pass
+        body = {key: value for key, value in whole.items() if key != "digest"}
+        with suppress(DiscreetError, ValueError):
+            whole["digest"] = compute_digest(encode_canonical(body))
     return json.dumps(whole)
 
 

@@ -126,7 +126,7 @@ sys.argv = ["discreet", "serve", "plan.json", "--port", "0", "--json"]
 from discreet.cli import main
 main()
 """
-TWIN = "import discreet.files.atomic_writing as d; d._sync_path = lambda *_: None"
+TWIN = "import discreet.files.atomic_writing as d; d.sync_path = lambda *_: None"
 
 
 def key_before_201(folder: Path, twin: str = "") -> str:

@@ -24,7 +24,7 @@ __all__ = [
     "read_text",
     "remove_drafts",
     "replace_and_destroy",
-    "sync_folder",
+    "sync_path",
     "write_atomic",
 ]
 
@@ -124,12 +124,12 @@ def atomic_replacement(
         if target_path.exists() and not private:
             draft_path.chmod(target_path.stat().st_mode & 0o777)
         yield draft_path
-        _sync_path(draft_path, os.O_RDWR)  # Windows syncs no file that is open for reading only
+        sync_path(draft_path)
         if exclusive:
             os.link(draft_path, target_path)  # fails if it exists: the first writer wins
         else:
             draft_path.replace(target_path)
-        sync_folder(target_path.parent)
+        sync_path(target_path.parent)
     except OSError as error:
         if isinstance(error, FileExistsError if exclusive else BrokenPipeError):
             raise
@@ -175,9 +175,9 @@ def move_atomic(source: str | Path, target: str | Path) -> None:
     target : path
     """
     try:
-        _sync_path(Path(source), os.O_RDWR)
+        sync_path(source)
         os.replace(source, target)
-        sync_folder(Path(target).parent)
+        sync_path(Path(target).parent)
     except OSError as error:
         raise FormatError(f"{target}: cannot be written: {error.strerror or error}") from None
 
@@ -197,22 +197,31 @@ def destroy_file(path: str | Path) -> None:
             opened_file.write(secrets.token_bytes(target_path.stat().st_size))
             os.fsync(opened_file.fileno())
         target_path.unlink()
-        sync_folder(target_path.parent)
+        sync_path(target_path.parent)
     except FileNotFoundError:
         return
     except OSError as error:
         raise FormatError(f"{path}: cannot be destroyed: {error.strerror}") from None
 
 
-def sync_folder(path: str | Path) -> None:
-    """Let names that were added to a folder, or removed from it, outlive a power cut.
+def sync_path(path: str | Path) -> None:
+    """Let the content of a file, or the names in a folder, outlive a power cut.
 
     Parameters
     ----------
     path : path
+        Of a folder, names that were added or removed are synced.
     """
-    if hasattr(os, "O_DIRECTORY"):
-        _sync_path(Path(path), os.O_RDONLY | os.O_DIRECTORY)
+    flags = os.O_RDWR  # Windows syncs no file that is open for reading only, and no folder
+    if os.path.isdir(path):
+        if not hasattr(os, "O_DIRECTORY"):
+            return
+        flags = os.O_RDONLY | os.O_DIRECTORY
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def make_private_folder(path: str | Path) -> Path:
@@ -235,14 +244,6 @@ def make_private_folder(path: str | Path) -> Path:
     if not folder.is_dir():
         raise FormatError(f"{path}: is not a folder")
     return folder
-
-
-def _sync_path(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def replace_and_destroy(path: str | Path, data: str | bytes) -> None:

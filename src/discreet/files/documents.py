@@ -28,7 +28,6 @@ __all__ = [
     "compute_digest",
     "dump_document",
     "encode_canonical",
-    "encode_canonical_document",
     "load_document",
     "make_body_class",
     "parse_json",
@@ -84,31 +83,22 @@ def _to_json_value(value: Any) -> Any:
 
 
 def encode_canonical(body: Mapping[str, Any]) -> bytes:
-    """Encode values as canonical JSON: sorted keys, no spaces, UTF-8."""
-    canonical_text = json.dumps(
-        _to_json_value(body), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    )
-    return canonical_text.encode()
-
-
-def encode_canonical_document(kind: str, version: int, body: Mapping[str, Any]) -> bytes:
-    """Encode a document as the canonical bytes whose SHA-256 is its digest.
+    """Encode values as canonical JSON: sorted keys, no spaces, UTF-8.
 
     Parameters
     ----------
-    kind : str
-        ``"schema"``, ``"plan"`` and so on.
-    version : int
-        Of the format.
     body : mapping
         Plain values.
 
     Examples
     --------
-    >>> encode_canonical_document("plan", 1, {"b": 2.0, "a": [1, "é"]}).decode()
-    '{"a":[1,"é"],"b":2.0,"format":"discreet/plan","version":1}'
+    >>> encode_canonical({"b": 2.0, "a": [1, "é"]}).decode()
+    '{"a":[1,"é"],"b":2.0}'
     """
-    return encode_canonical({"format": f"discreet/{kind}", "version": version, **body})
+    canonical_text = json.dumps(
+        _to_json_value(body), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    return canonical_text.encode()
 
 
 def compute_digest(content: bytes) -> str:
@@ -147,7 +137,8 @@ class Document(ABC):
 
     def encode_canonical(self) -> bytes:
         """The bytes whose SHA-256 is the digest."""
-        return encode_canonical_document(self.kind, self.version, self.to_body())
+        header = {"format": f"discreet/{self.kind}", "version": self.version}
+        return encode_canonical({**header, **self.to_body()})
 
     def to_json(self) -> str:
         """Write as versioned JSON."""

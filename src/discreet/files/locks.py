@@ -42,49 +42,34 @@ def hold_lock(path: str | Path, busy_message: str = "") -> Iterator[None]:
             f"{path}: this system has no file locks (neither fcntl nor msvcrt); without them two "
             "processes could spend the same privacy twice, so nothing is done"
         )
-    try:
-        lock_file = _open_lock_file(Path(path))
+    is_folder = Path(path).is_dir()
+    flags = os.O_RDONLY if is_folder and fcntl is not None else os.O_RDWR | os.O_CREAT
+    try:  # Windows cannot open a folder: there, a file inside is locked
+        lock_path = Path(path, ".lock") if is_folder and fcntl is None else path
+        lock_file = os.open(lock_path, flags, 0o600)
     except OSError as error:
         raise FormatError(f"{path}: cannot be opened: {error.strerror}") from None
     try:
-        _take_lock(path, lock_file, busy_message)
+        while not _try_lock(path, lock_file, wait=not busy_message):
+            if busy_message:
+                raise FormatError(f"{path}: {busy_message}")
+            time.sleep(0.02)  # msvcrt cannot wait for as long as it takes
         yield
     finally:
         os.close(lock_file)  # gives the lock back, as the end of a process does
 
 
-def _open_lock_file(path: Path) -> int:
-    """Open the file to lock; for a folder on Windows, which cannot open it, a file inside."""
-    if not path.is_dir():
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    if fcntl is None:
-        return os.open(path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    return os.open(path, os.O_RDONLY)
-
-
-def _take_lock(path: str | Path, lock_file: int, busy_message: str) -> None:
-    """Wait for the lock, or raise if another process holds it and a message was given."""
-    try:
-        while not _try_lock(lock_file, wait=not busy_message):
-            if busy_message:
-                raise FormatError(f"{path}: {busy_message}")
-            time.sleep(0.02)  # msvcrt cannot wait for as long as it takes
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be locked: {error.strerror}") from None
-
-
-def _try_lock(lock_file: int, *, wait: bool) -> bool:
+def _try_lock(path: str | Path, lock_file: int, *, wait: bool) -> bool:
     """Try to lock an open file; False if another process holds the lock."""
-    if fcntl is not None:
-        try:
-            fcntl.flock(lock_file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            return False
-        return True
+    held_errors = (errno.EACCES, errno.EDEADLK)
     try:
-        msvcrt.locking(lock_file, msvcrt.LK_NBLCK, 1)  # one byte: it need not exist
+        if fcntl is not None:
+            held_errors = (errno.EAGAIN, errno.EWOULDBLOCK)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        else:
+            msvcrt.locking(lock_file, msvcrt.LK_NBLCK, 1)  # one byte: it need not exist
     except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EDEADLK):
-            raise
-        return False
+        if error.errno in held_errors:
+            return False
+        raise FormatError(f"{path}: cannot be locked: {error.strerror}") from None
     return True

@@ -87,15 +87,12 @@ def _describe_yaml_fault(error: Exception) -> str:
 YAML_TAGS_KEPT = ("int", "float", "null", "merge")
 
 
-def _convert_booleans(value: Any, name: str = "a value") -> Any:
+def _convert_booleans(value: Any, key: str | None = None) -> Any:
     """Convert the words true and false to booleans; other words stay text."""
     if isinstance(value, set):  # !!set
-        raise FormatError(f"{name} {SET_REFUSAL}")
+        raise FormatError(f"{'a value' if key is None else abbreviate_key(key)} {SET_REFUSAL}")
     if isinstance(value, dict):
-        return {
-            str(key): _convert_booleans(item, abbreviate_key(str(key)))
-            for key, item in value.items()
-        }
+        return {str(key): _convert_booleans(item, str(key)) for key, item in value.items()}
     if isinstance(value, list):
         return [_convert_booleans(item) for item in value]
     return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value

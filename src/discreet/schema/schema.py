@@ -21,18 +21,16 @@ from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence, S
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from discreet import conveniences
 from discreet.errors import SchemaError, error_context
 from discreet.files.atomic_writing import read_text
 from discreet.files.documents import (
     Body,
-    compute_digest,
+    Document,
     dump_document,
-    encode_canonical_document,
     load_document,
     parse_document,
 )
@@ -199,6 +197,11 @@ class Numeric:
         Whether only whole numbers occur.
     optional : bool, default True
         As for :class:`Categorical`.
+
+    Attributes
+    ----------
+    is_bounded : bool
+        Whether both bounds are finite.
     """
 
     name: str
@@ -206,6 +209,7 @@ class Numeric:
     upper: float = math.inf
     integer: bool = False
     optional: bool = True
+    is_bounded: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_name(self.name, "a numeric feature")
@@ -230,18 +234,15 @@ class Numeric:
                 f"{self.name}: lower {self.lower:g} is not below upper {self.upper:g}; "
                 "swap them, or make the feature categorical if it has one value"
             )
-        if self.integer and self.is_bounded:
+        is_bounded = math.isfinite(self.lower) and math.isfinite(self.upper)
+        object.__setattr__(self, "is_bounded", is_bounded)
+        if self.integer and is_bounded:
             for bound_name in ("lower", "upper"):
                 if not getattr(self, bound_name).is_integer():
                     raise SchemaError(
                         f"{self.name}: {bound_name} {getattr(self, bound_name):g} is not a whole "
                         "number although integer is true; round it outwards"
                     )
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether both bounds are finite."""
-        return math.isfinite(self.lower) and math.isfinite(self.upper)
 
 
 Feature = Categorical | Numeric
@@ -320,7 +321,7 @@ class SchemaBody(Body):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Schema:
+class Schema(Document):
     """The public description of a table.
 
     Parameters
@@ -350,6 +351,8 @@ class Schema:
         Names of the features, in order.
     """
 
+    kind: ClassVar[str] = "schema"
+    version: ClassVar[int] = VERSION
     features: tuple[Feature, ...]
     target: str
     classes: tuple[Value, ...]
@@ -452,11 +455,6 @@ class Schema:
             "missing_tokens": list(self.missing_tokens),
             "inferred": self.inferred,
         }
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the schema's content; parties compare it before they start."""
-        return compute_digest(encode_canonical_document("schema", VERSION, self.to_body()))
 
     def to_json(self, indent: int | None = 1) -> str:
         """Write the schema as versioned JSON, without a seal: people are meant to edit it."""

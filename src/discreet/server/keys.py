@@ -29,7 +29,7 @@ from discreet.errors import DiscreetError, FormatError
 from discreet.files.atomic_writing import (
     destroy_file,
     make_private_folder,
-    sync_folder,
+    sync_path,
     write_atomic,
 )
 
@@ -149,7 +149,7 @@ class KeyFolder:
                 *missing,
             ):  # folders are names in folders, too
                 with suppress(PermissionError):  # it may be written to and not read
-                    sync_folder(one.parent)
+                    sync_path(one.parent)
         except FormatError as error:
             raise KeyFolderError(str(error)) from None
         except OSError as error:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 from discreet.errors import SchemaError
 from discreet.federated.agreement.identity import PUBLIC_KEY_BYTES, Card, Identity
 from discreet.federated.refusals import ProtocolError
-from discreet.files.documents import dump_document, encode_canonical_document
+from discreet.files.documents import dump_document, encode_canonical
 
 __all__ = ["Agreement", "Role", "check_deadline", "check_distinct_cards", "compute_seconds_left"]
 
@@ -66,9 +66,8 @@ class Agreement(ABC):
     @cached_property
     def hash(self) -> bytes:
         """SHA-256 of all that was agreed; the signatures are not a part of it."""
-        return hashlib.sha256(
-            encode_canonical_document(self.KIND, AGREEMENT_VERSION, self.to_content())
-        ).digest()
+        header = {"format": f"discreet/{self.KIND}", "version": AGREEMENT_VERSION}
+        return hashlib.sha256(encode_canonical({**header, **self.to_content()})).digest()
 
     @property
     def _signed_bytes(self) -> bytes:

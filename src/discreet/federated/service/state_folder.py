@@ -32,7 +32,7 @@ from discreet.files.atomic_writing import (
     atomic_replacement,
     make_private_folder,
     move_atomic,
-    sync_folder,
+    sync_path,
     write_atomic,
 )
 from discreet.files.locks import hold_lock
@@ -143,7 +143,7 @@ class StateFolder:
             if path.suffix in BODY_SUFFIXES:
                 path.unlink(missing_ok=True)
         with suppress(OSError):  # the round has ended all the same
-            sync_folder(self.path)
+            sync_path(self.path)
 
     def require_same_data(self, *contents: object) -> None:
         """Refuse data that differ from those of the first start.
