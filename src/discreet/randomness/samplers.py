@@ -117,19 +117,21 @@ class Random(abc.ABC):
 
         One byte per draw decides all but 1 in 256; those use the other 56 bits.
         """
-        threshold, size = _require_threshold(threshold), _require_count("size", size)
+        threshold, size = operator.index(threshold), _require_count("size", size)
+        if not 0 <= threshold <= PROBABILITY_UNIT:
+            raise ValueError(f"threshold is {threshold}; give an integer from 0 to 2**64")
         if threshold in (0, PROBABILITY_UNIT):
             return np.full(size, threshold == PROBABILITY_UNIT)
         first_byte, low_bits = threshold >> 56, threshold & ((1 << 56) - 1)
         flags = np.empty(size, np.bool_)
-        for chunk in _iter_chunks(size, 8 * DRAWS_PER_CHUNK):
-            drawn_bytes = self.raw(chunk.stop - chunk.start)
-            np.less(drawn_bytes, np.uint8(first_byte), out=flags[chunk])
+        for start in range(0, size, 8 * DRAWS_PER_CHUNK):
+            chunk_flags = flags[start : start + 8 * DRAWS_PER_CHUNK]
+            drawn_bytes = self.raw(chunk_flags.size)
+            np.less(drawn_bytes, np.uint8(first_byte), out=chunk_flags)
             if low_bits:
                 tie_positions = np.flatnonzero(drawn_bytes == np.uint8(first_byte))
-                flags[chunk][tie_positions] = self.words(tie_positions.size) >> np.uint64(
-                    8
-                ) < np.uint64(low_bits)
+                tie_bits = self.words(tie_positions.size) >> np.uint64(8)
+                chunk_flags[tie_positions] = tie_bits < np.uint64(low_bits)
         return flags
 
     def bernoulli_each(self, thresholds: Words) -> Flags:
@@ -150,9 +152,10 @@ class Random(abc.ABC):
         rows, columns = _require_count("rows", rows), _require_count("columns", columns)
         row_bytes = -(-columns // 8)
         packed_bits = np.empty(rows * row_bytes, np.uint8)
-        for chunk in _iter_chunks(packed_bits.size, DRAWS_PER_CHUNK):
-            flags = self.bernoulli_words(threshold, 8 * (chunk.stop - chunk.start))
-            packed_bits[chunk] = np.packbits(flags, bitorder="little")
+        for start in range(0, packed_bits.size, DRAWS_PER_CHUNK):
+            chunk_bytes = packed_bits[start : start + DRAWS_PER_CHUNK]
+            flags = self.bernoulli_words(threshold, 8 * chunk_bytes.size)
+            chunk_bytes[:] = np.packbits(flags, bitorder="little")
         bit_matrix = packed_bits.reshape(rows, row_bytes)
         if columns % 8:
             bit_matrix[:, -1] &= np.uint8((1 << columns % 8) - 1)
@@ -163,19 +166,16 @@ class Random(abc.ABC):
 
         As sets they are exactly uniform; the order within a row carries no promise.
         """
-        pool, take, rows = (
-            _require_count("pool", pool),
-            _require_count("take", take),
-            _require_count("rows", rows),
-        )
+        pool, take = _require_count("pool", pool), _require_count("take", take)
+        rows = _require_count("rows", rows)
         if take > pool:
             raise ValueError(f"take is {take} of a pool of {pool}; take at most the pool")
         chosen_values = np.empty((rows, take), np.int64)
         draw_chunk = self._draw_subsets_floyd if take * take < pool else self._draw_subsets_shuffled
-        for chunk in _iter_chunks(
-            rows, max(1, 32 * DRAWS_PER_CHUNK // max(1, min(pool, take * take)))
-        ):
-            chosen_values[chunk] = draw_chunk(pool, take, chunk.stop - chunk.start)
+        rows_per_chunk = max(1, 32 * DRAWS_PER_CHUNK // max(1, min(pool, take * take)))
+        for start in range(0, rows, rows_per_chunk):
+            chunk_values = chosen_values[start : start + rows_per_chunk]
+            chunk_values[:] = draw_chunk(pool, take, len(chunk_values))
         return chosen_values
 
     def _draw_subsets_floyd(self, pool: int, take: int, rows: int) -> Integers:
@@ -218,9 +218,10 @@ class Random(abc.ABC):
         exact_scale = _require_rational("scale", scale)
         values = np.zeros(_require_count("size", size), np.int64)
         if exact_scale:
-            for chunk in _iter_chunks(values.size, DRAWS_PER_CHUNK):
-                words = self.words(chunk.stop - chunk.start)
-                values[chunk] = self._convert_to_geometric(words, exact_scale)
+            for start in range(0, values.size, DRAWS_PER_CHUNK):
+                chunk_values = values[start : start + DRAWS_PER_CHUNK]
+                words = self.words(chunk_values.size)
+                chunk_values[:] = self._convert_to_geometric(words, exact_scale)
         return values
 
     def _convert_to_geometric(self, words: Words, scale: Fraction) -> Integers:
@@ -335,19 +336,7 @@ def _require_count(name: str, value: int) -> int:
     return count
 
 
-def _require_threshold(value: int) -> int:
-    threshold = operator.index(value)
-    if not 0 <= threshold <= PROBABILITY_UNIT:
-        raise ValueError(f"threshold is {threshold}; give an integer from 0 to 2**64")
-    return threshold
-
-
 def _require_rational(name: str, value: Number) -> Fraction:
     if not 0 <= value <= MAX_SCALE:
         raise ValueError(f"{name} is {value}; give a number from 0 to 2**53")
     return Fraction(value)
-
-
-def _iter_chunks(size: int, chunk_size: int) -> Iterator[slice]:
-    for chunk_start in range(0, size, chunk_size):
-        yield slice(chunk_start, min(chunk_start + chunk_size, size))

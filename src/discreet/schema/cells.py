@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
@@ -279,8 +279,8 @@ class Cells:
             edge_pairs = pairwise(self.edges)
             is_integer = self.feature.integer
             value_labels = [
-                _format_range(left_edge, right_edge - 1 if is_integer else right_edge)
-                for left_edge, right_edge in edge_pairs
+                f"{low:g}" if low == high - is_integer else f"{low:g} to {high - is_integer:g}"
+                for low, high in edge_pairs
             ]
         extra_labels = ["(other)"] * (self.other_index is not None) + [
             "(missing)"
@@ -294,24 +294,24 @@ class Cells:
                 f"{self.feature.name}: a value is of type {type(value).__name__}; give text, "
                 "numbers or true/false, and each part of a list a column of its own"
             )
-        if self.spellings and (isinstance(value, str) or not is_missing(value)):
-            value_text = _format_value_or_none(value)
-            cell = None if value_text is None else self.spellings.get(value_text)
+        if isinstance(self.feature, Numeric):
+            return int(self.encode_column(np.array([value], dtype=object))[0])
+        cell: int | None = None
+        if isinstance(value, str) or not is_missing(value):
+            with suppress(ValueError):  # Python writes no whole number of more than 4300 digits
+                cell = self.spellings.get(format_value(value))
             if cell is None and isinstance(value, (bool, np.bool_)):
                 cell = self.spellings.get(str(bool(value)), self.spellings.get(str(int(value))))
             if cell is None and isinstance(value, str) and value.lower() in ("true", "false"):
                 cell = self.spellings.get(value.lower())
-            if cell is not None:
-                return cell
-        if is_missing(value, self.tokens):
-            if self.missing_index is None:
+        if cell is None:
+            is_absent = is_missing(value, self.tokens)
+            cell = self.missing_index if is_absent else self.other_index
+            if cell is None and is_absent:
                 raise _make_missing_error(self.feature.name, self.unseen)
-            return self.missing_index
-        if isinstance(self.feature, Numeric):
-            return int(self.encode_column(np.array([value], dtype=object))[0])
-        if self.other_index is None:
-            raise _make_unseen_error(self.feature, value, self.unseen)
-        return self.other_index
+            if cell is None:
+                raise _make_unseen_error(self.feature, value, self.unseen)
+        return cell
 
     def encode_column(self, values: Any) -> CellCodes:
         """Return the cell of each value of a column."""
@@ -322,13 +322,6 @@ class Cells:
                 cell_indices[np.isnan(numbers)] = self.missing_index
             return cell_indices.astype(np.int32)
         return _encode_values(values, self.encode_value)
-
-
-def _format_value_or_none(value: Any) -> str | None:
-    try:
-        return format_value(value)
-    except ValueError:  # Python writes no whole number of more than 4300 digits
-        return None
 
 
 def _encode_values(values: Any, encode_value: Callable[[Any], int]) -> CellCodes:
@@ -391,7 +384,11 @@ def _encode_objects(column: NDArray[Any], encode_value: Callable[[Any], int]) ->
     cell_by_spelling: dict[tuple[type, str | None], int] = {}
     cell_indices = np.empty(len(column), dtype=np.int32)
     for row, value in enumerate(column):
-        spelling = type(value), _format_value_or_none(value)
+        try:
+            value_text: str | None = format_value(value)
+        except ValueError:  # Python writes no whole number of more than 4300 digits
+            value_text = None
+        spelling = type(value), value_text
         if (cell := cell_by_spelling.get(spelling)) is None:
             cell = cell_by_spelling[spelling] = encode_value(value)
         cell_indices[row] = cell
@@ -478,11 +475,11 @@ def parse_numbers(
 ) -> Floats:
     """Parse a column to float64 inside the public bounds, with NaN for missing values."""
     column = _to_flat_array(values)
-    if column.dtype.kind in "biuf":
-        numbers: Floats = column.astype(np.float64, copy=False)
-    elif (doubles := _try_doubles(column)) is not None:
-        numbers = doubles
-    else:
+    numbers: Floats | None = None
+    if column.dtype.kind in "biuf" or set(map(type, column)) <= {float, int, type(None)}:
+        with suppress(OverflowError):  # of a whole number that is too large
+            numbers = column.astype(np.float64, copy=False)
+    if numbers is None:
         numbers = np.array(
             [_parse_number(feature, value, tokens) for value in column], dtype=np.float64
         )
@@ -512,17 +509,6 @@ def parse_numbers(
             "true; round it, or set integer to false"
         )
     return numbers
-
-
-def _try_doubles(column: NDArray[Any]) -> Floats | None:
-    """Convert objects that are all int, float or None to doubles; None if they are not."""
-    if not set(map(type, column)) <= {float, int, type(None)}:
-        return None
-    try:
-        doubles: Floats = column.astype(np.float64)
-    except OverflowError:
-        return None
-    return doubles
 
 
 def refuse_infinity(numbers: Floats, names: Sequence[str]) -> None:
@@ -617,10 +603,6 @@ def compute_near_zero_cuts(feature: Numeric, bin_width: float) -> list[float]:
             if max(near_bound, 0.0) < cut_size < far_bound:
                 cut_points.append(sign * cut_size)
     return cut_points
-
-
-def _format_range(low: float, high: float) -> str:
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
 def format_missing_columns(missing_names: Sequence[str], present_names: Sequence[str]) -> str:
