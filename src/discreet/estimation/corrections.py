@@ -165,10 +165,8 @@ def _fit_scaled_evidence(
 ) -> tuple[Floats, float]:
     """One standard normal number times a direction: the feature counts more or less."""
     residual_slope = curvatures * evidence_direction
-    slope_precision, weighted_residual = (
-        float((residual_slope**2 / residual_variance).sum()),
-        float((residual_slope * residuals / residual_variance).sum()),
-    )
+    slope_precision = float((residual_slope**2 / residual_variance).sum())
+    weighted_residual = float((residual_slope * residuals / residual_variance).sum())
     log_gain = 0.5 * (weighted_residual**2 / (1 + slope_precision) - np.log1p(slope_precision))
     return weighted_residual / (1 + slope_precision) * evidence_direction, float(log_gain)
 

@@ -27,7 +27,7 @@ from discreet.estimation.shrinkage import shrink_tables, temper_evidence
 from discreet.estimation.smoothing import smooth_tables
 from discreet.model import CellFactor, Factor, NaiveBayesModel, PairFactor
 from discreet.statistics.scoring import Likelihood, Postprocess, WholeSheetFit
-from discreet.statistics.statistics import Statistics, Table
+from discreet.statistics.statistics import Statistics
 
 __all__ = ["Postprocess", "estimate", "norm_cut", "norm_sub"]
 
@@ -145,7 +145,10 @@ def estimate(
     }
     statistics = replace(statistics, scoring=replace(statistics.scoring, **scoring_changes))
     scoring = statistics.scoring
-    postprocess_method = scoring.postprocess or _choose_postprocess(statistics)
+    postprocess_method = scoring.postprocess or "none"
+    if scoring.postprocess is None and not statistics.is_exact:
+        # with one class there is no evidence to shrink
+        postprocess_method = "bayes" if len(statistics.totals) > 1 else "norm-sub"
     factors: dict[str, Factor]
     pair_factors: list[PairFactor] = []
     if postprocess_method == "log-ratios":
@@ -153,14 +156,13 @@ def estimate(
         table_factors, pair_factors = log_ratios.build_factors(scoring)
         class_shares, factors = log_ratios.prior, {**table_factors}
     else:
+        used_tables = statistics.select_used_cells()
         class_shares = (
             _estimate_prior(statistics, postprocess_method)
             if scoring.prior is None
             else np.array(scoring.prior)
         )
-        factors = _build_cell_factors(
-            statistics, postprocess_method, scoring.smoothing, class_shares
-        )
+        factors = _build_cell_factors(statistics, used_tables, postprocess_method, class_shares)
         if postprocess_method == "bayes" and statistics.likeliest is not None:
             class_shares = _interpolate_shares(
                 class_shares, statistics.likeliest.shares, statistics.likeliest.weight
@@ -189,13 +191,6 @@ def estimate(
     )
 
 
-def _choose_postprocess(statistics: Statistics) -> Postprocess:
-    if statistics.is_exact:
-        return "none"
-    # with one class there is no evidence to shrink
-    return "bayes" if len(statistics.totals) > 1 else "norm-sub"
-
-
 def _estimate_prior(statistics: Statistics, postprocess: Postprocess) -> Floats:
     class_totals = np.asarray(statistics.totals, dtype=float)
     if not np.any(statistics.variances):
@@ -222,14 +217,10 @@ def _compute_expected_shares(noisy_shares: Floats, share_std: Floats) -> Floats:
     A share of K is then Beta(1, K - 1). Noise that leaves everything open gives equal shares, not
     a class that is said to be impossible.
     """
-    grid_low, grid_high = (
-        np.clip(noisy_shares - 8 * share_std, 0.0, 1.0),
-        np.clip(noisy_shares + 8 * share_std, 0.0, 1.0),
-    )
-    grid_low, grid_high = (
-        np.minimum(grid_low, 1 - share_std.clip(TINY, 1)),
-        np.maximum(grid_high, share_std.clip(TINY, 1)),
-    )
+    grid_low = np.clip(noisy_shares - 8 * share_std, 0.0, 1.0)
+    grid_high = np.clip(noisy_shares + 8 * share_std, 0.0, 1.0)
+    grid_low = np.minimum(grid_low, 1 - share_std.clip(TINY, 1))
+    grid_high = np.maximum(grid_high, share_std.clip(TINY, 1))
     share_grid = grid_low + (grid_high - grid_low) * (
         (np.arange(SHARE_GRID_POINTS)[:, None] + 0.5) / SHARE_GRID_POINTS
     )
@@ -242,12 +233,11 @@ def _compute_expected_shares(noisy_shares: Floats, share_std: Floats) -> Floats:
 
 
 def _build_cell_factors(
-    statistics: Statistics, postprocess: Postprocess, smoothing: float, class_shares: Floats
+    statistics: Statistics,
+    used_tables: Mapping[str, tuple[Floats, Floats]],
+    postprocess: Postprocess,
+    class_shares: Floats,
 ) -> dict[str, Factor]:
-    skips_missing = statistics.schema.missing == "skip"
-    used_tables = {
-        name: _select_used_cells(table, skips_missing) for name, table in statistics.tables.items()
-    }
     if postprocess == "bayes":
         people = max(float(np.sum(statistics.totals)), 1.0)
         people_by_feature = dict.fromkeys(statistics.tables, people)
@@ -278,7 +268,9 @@ def _build_cell_factors(
             )
     else:
         probabilities = {
-            name: _estimate_conditional(counts, statistics.totals, postprocess, smoothing)
+            name: _estimate_conditional(
+                counts, statistics.totals, postprocess, statistics.scoring.smoothing
+            )
             for name, (counts, _) in used_tables.items()
         }
     factors: dict[str, Factor] = {}
@@ -308,18 +300,6 @@ def _mix_with_whole_sheet_fit(
 
 def _interpolate_shares(table_shares: Floats, sheet_shares: Floats, weight: float) -> Floats:
     return np.asarray((1 - weight) * table_shares + weight * sheet_shares)
-
-
-def _select_used_cells(table: Table, skips_missing: bool) -> tuple[Floats, Floats]:
-    """Counts, and variances for comparing classes, of the cells that the model looks at."""
-    used_cell_count = (
-        table.cells.missing_index
-        if skips_missing and table.cells.missing_index is not None
-        else table.cells.size
-    )
-    return np.asarray(table.counts[:, :used_cell_count], float), np.asarray(
-        table.between_class_variances[:, :used_cell_count], float
-    )
 
 
 def _estimate_conditional(

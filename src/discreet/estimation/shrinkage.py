@@ -70,7 +70,7 @@ def shrink_tables(
         for table_name, table in tables.items()
     }
     log_evidence = {
-        name: interaction.compute_log_evidence()
+        name: interaction.log_evidence
         for name, interaction in interactions.items()
         if interaction.cell_count > 1
     }
@@ -121,10 +121,8 @@ def temper_evidence(conditional: Mapping[str, Floats], prior: Floats) -> dict[st
         for name, cell_probability in conditional.items()
     ]
     class_entropy = -float((p * np.log(p)).sum())
-    allowed_information, claimed_information = (
-        max([FREE_ENTROPY_SHARE * class_entropy, *feature_information]),
-        sum(feature_information),
-    )
+    allowed_information = max([FREE_ENTROPY_SHARE * class_entropy, *feature_information])
+    claimed_information = sum(feature_information)
     if claimed_information <= allowed_information:
         return dict(conditional)
     b = max(np.sqrt(allowed_information / claimed_information), MIN_EVIDENCE_WEIGHT)
@@ -162,18 +160,12 @@ class Interaction:
         # departures u of equal size, alike for both classes when there are two
         strength_scale = p**2 * ((1 - p) ** 2 + (p**2).sum() - p**2)
         self.unit_variance = np.maximum(self.margin * (1 - self.margin) * strength_scale, TINY**2)
-
-    def compute_log_evidence(self) -> Floats:
-        """Log-likelihood of the table under each strength.
-
-        The cells of an interaction are not independent: K d of them have (K - 1)(d - 1) degrees of
-        freedom, and the evidence is counted accordingly.
-        """
+        # log-likelihood of the table under each strength; its K d cells are not independent, they
+        # have (K - 1)(d - 1) degrees of freedom, and the evidence is counted accordingly
         total_variance = CATEGORY_STRENGTHS[:, None, None] ** 2 * self.unit_variance + self.variance
         cell_log_density = -0.5 * (np.log(total_variance) + self.residual**2 / total_variance)
-        class_count = len(self.residual)
-        free_share = (class_count - 1) * (self.cell_count - 1) / (class_count * self.cell_count)
-        return np.asarray(cell_log_density.sum(axis=(1, 2)) * free_share)
+        free_share = (len(p) - 1) * (self.cell_count - 1) / (len(p) * self.cell_count)
+        self.log_evidence = np.asarray(cell_log_density.sum(axis=(1, 2)) * free_share)
 
     def compute_posterior(self, strength_weights: Floats) -> Floats:
         """P(cell | class), averaged over the strengths by how plausible each is."""

@@ -190,10 +190,8 @@ def _shrink_split(
 def estimate_normal_ratios(by_class: Floats, pooled: Floats, noisy_counts: NoisyCounts) -> Floats:
     """Log-ratios of a normal density with each class's mean and variance."""
     assert noisy_counts.edges is not None
-    bin_centres, bin_widths = (
-        (noisy_counts.edges[:-1] + noisy_counts.edges[1:]) / 2,
-        np.diff(noisy_counts.edges),
-    )
+    bin_centres = (noisy_counts.edges[:-1] + noisy_counts.edges[1:]) / 2
+    bin_widths = np.diff(noisy_counts.edges)
     class_means, class_variances = _compute_mean_and_variance(by_class, bin_centres, bin_widths)
     class_variances = np.maximum(
         class_variances, 1e-3 * _compute_mean_and_variance(pooled, bin_centres, bin_widths)[1]

@@ -88,9 +88,16 @@ def smooth_tables(
         grid_probabilities[name] = np.maximum(
             _compute_probabilities(posterior.roots, posterior.modes[None])[0], TINY
         )
+    start_weights = np.where(STRENGTH_GRID[:, 0] == 0, 1.0, 1 / len(SHARED_VARIANCE_PARTS))
+    _, grid_weights = fit_mixture(
+        np.array(list(log_evidence.values())),
+        start_weights / start_weights.sum(),
+        prior_weight=PRIOR_FEATURES,
+        steps=EM_STEPS,
+    )
     mean_probabilities = {
-        name: np.tensordot(grid_weights, grid_probabilities[name], axes=1)
-        for name, grid_weights in _estimate_grid_weights(log_evidence).items()
+        name: np.tensordot(feature_weights, grid_probabilities[name], axes=1)
+        for name, feature_weights in zip(log_evidence, grid_weights, strict=True)
     }
     pooled_tables = {}
     for name, (counts, variances) in tables.items():
@@ -206,19 +213,12 @@ def _find_modes(
     joint_shares: Floats, noise_variances: Floats, people: Floats, prior: Floats, roots: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Log-evidence (features, grid), modes (…, size) and precisions (…, size, size)."""
-    feature_count, (grid_size, class_count, cell_count, parameter_count) = (
-        len(joint_shares),
-        roots.shape,
-    )
-    joint_shares, noise_variances, people = (
-        joint_shares[:, None],
-        noise_variances[:, None],
-        people[:, None, None, None],
-    )
-    flat_shape, diagonal = (
-        (feature_count, grid_size, class_count * cell_count),
-        np.arange(parameter_count),
-    )
+    feature_count = len(joint_shares)
+    grid_size, class_count, cell_count, parameter_count = roots.shape
+    joint_shares, noise_variances = joint_shares[:, None], noise_variances[:, None]
+    people = people[:, None, None, None]
+    flat_shape = (feature_count, grid_size, class_count * cell_count)
+    diagonal = np.arange(parameter_count)
     z = np.zeros((feature_count, grid_size, parameter_count))
     probabilities = _compute_probabilities(roots, z)
     for _ in range(MAX_NEWTON_STEPS):
@@ -269,16 +269,3 @@ def _compute_probabilities(roots: Floats, z: Floats) -> Floats:
 def _compute_loss(error: Floats, weight: Floats, z: Floats) -> Floats:
     """Minus the log-density of table and parameters, up to a constant."""
     return np.asarray(0.5 * (weight * error**2).sum(axis=(2, 3)) + 0.5 * (z**2).sum(axis=-1))
-
-
-def _estimate_grid_weights(log_evidence: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Posterior weights of the grid for every feature, with weights common to all learnt by EM."""
-    if not log_evidence:
-        return {}
-    relative_weights = np.where(STRENGTH_GRID[:, 0] == 0, 1.0, 1 / len(SHARED_VARIANCE_PARTS))
-    start_weights = relative_weights / relative_weights.sum()
-    stacked_evidence = np.array(list(log_evidence.values()))
-    _, grid_weights = fit_mixture(
-        stacked_evidence, start_weights, prior_weight=PRIOR_FEATURES, steps=EM_STEPS
-    )
-    return dict(zip(log_evidence, grid_weights, strict=True))

@@ -96,26 +96,23 @@ class LedgerState:
     @property
     def remaining(self) -> tuple[Fraction, Fraction]:
         """Epsilon and delta that may still be spent; nothing after an infinite epsilon."""
-        if any(math.isinf(entry.epsilon) for entry in self.entries):
+        spent = [self._sum_amounts(name) for name in ("epsilon", "delta")]
+        if math.isinf(spent[0]):
             return Fraction(0), Fraction(0)
-        return (
-            _to_decimal_fraction(self.epsilon)
-            - sum((_to_decimal_fraction(entry.epsilon) for entry in self.entries), Fraction(0)),
-            _to_decimal_fraction(self.delta)
-            - sum((_to_decimal_fraction(entry.delta) for entry in self.entries), Fraction(0)),
-        )
+        total_epsilon, total_delta = map(_to_decimal_fraction, (self.epsilon, self.delta))
+        return total_epsilon - Fraction(spent[0]), total_delta - Fraction(spent[1])
 
     @property
     def spent(self) -> tuple[float, float]:
         """Epsilon and delta of all entries."""
-        total_delta = sum(
-            (_to_decimal_fraction(entry.delta) for entry in self.entries), Fraction(0)
-        )
-        if any(math.isinf(entry.epsilon) for entry in self.entries):
-            return math.inf, float(total_delta)
-        return float(
-            sum((_to_decimal_fraction(entry.epsilon) for entry in self.entries), Fraction(0))
-        ), float(total_delta)
+        return float(self._sum_amounts("epsilon")), float(self._sum_amounts("delta"))
+
+    def _sum_amounts(self, name: str) -> Fraction | float:
+        """Exact sum over all entries, or infinity."""
+        amounts = [getattr(entry, name) for entry in self.entries]
+        if any(map(math.isinf, amounts)):
+            return math.inf
+        return sum(map(_to_decimal_fraction, amounts), Fraction(0))
 
     def make_account(self, ledger_name: str) -> Account:
         """The state in a line, for a promise that was just paid for."""
@@ -300,11 +297,11 @@ class Ledger:
         if once and any(entry.what == purpose for entry in state_before.entries):
             return True
         remaining = state_before.remaining
-        is_affordable = (
-            remaining[0] > 0
-            if math.isinf(guarantee.epsilon)
-            else _is_affordable(guarantee, remaining)
-        )
+        if math.isinf(guarantee.epsilon):
+            is_affordable = remaining[0] > 0
+        else:
+            asked = [_to_decimal_fraction(cost) for cost in (guarantee.epsilon, guarantee.delta)]
+            is_affordable = asked[0] <= remaining[0] and asked[1] <= remaining[1]
         if not is_affordable:
             asked_text = (
                 f"epsilon {format_rounded_up(guarantee.epsilon)} and delta {guarantee.delta:g}"
@@ -399,13 +396,6 @@ def remove_credentials(source: str) -> str:
         return re.sub(r"(?i)\b(password|token|secret)\s*=\s*\S+", r"\1=…", source)
     server_address = address_rest.rpartition("@")[2]  # a password may hold any other sign
     return f"{scheme}://{re.split('[?#;]', server_address)[0]}"
-
-
-def _is_affordable(guarantee: Guarantee, remaining: tuple[Fraction, Fraction]) -> bool:
-    return (
-        _to_decimal_fraction(guarantee.epsilon) <= remaining[0]
-        and _to_decimal_fraction(guarantee.delta) <= remaining[1]
-    )
 
 
 def _to_decimal_fraction(number: float) -> Fraction:

@@ -116,20 +116,19 @@ def compute_channel_epsilon(channel: Iterable[Sequence[Any]]) -> float:
         raise PrivacyError("the rows of a channel must have the same sum")
     largest_ratio = Fraction(1)
     for output_column in zip(*channel_rows, strict=True):
-        if min(output_column) < 0:
+        lowest, highest = min(output_column), max(output_column)
+        if lowest < 0:
             raise PrivacyError("a channel has a negative probability")
-        if max(output_column) == 0:
+        if highest == 0:
             continue
-        if min(output_column) == 0:
+        if lowest == 0:
             return math.inf
-        largest_ratio = max(
-            largest_ratio, _to_fraction(max(output_column)) / _to_fraction(min(output_column))
+        exact_highest, exact_lowest = (
+            Fraction(number if isinstance(number, Rational) else float(number))
+            for number in (highest, lowest)
         )
+        largest_ratio = max(largest_ratio, exact_highest / exact_lowest)
     return log_rounded_up(largest_ratio)
-
-
-def _to_fraction(number: Any) -> Fraction:
-    return Fraction(number if isinstance(number, Rational) else float(number))
 
 
 def to_shortest_float(number: Any) -> Any:

@@ -359,6 +359,19 @@ class Statistics:
         variance_arrays += [moments.variances for moments in self.moments.values()]
         return not any(np.any(variances) for variances in [self.variances, *variance_arrays])
 
+    def select_used_cells(self) -> dict[str, tuple[Floats, Floats]]:
+        """Counts, and variances for comparing classes, of the cells that a model looks at."""
+        used_tables = {}
+        for name, table in self.tables.items():
+            skips_missing = self.schema.missing == "skip" and table.cells.missing_index is not None
+            cell_count = table.cells.missing_index if skips_missing else table.cells.size
+            variances = table.between_class_variances[:, :cell_count]
+            used_tables[name] = (
+                np.asarray(table.counts[:, :cell_count], float),
+                np.asarray(variances, float),
+            )
+        return used_tables
+
     def __add__(self, other: Statistics) -> Statistics:
         """Statistics of disjoint groups of people; the larger epsilon is everyone's.
 

@@ -27,6 +27,12 @@ __all__ = ["find_bin", "find_fractions", "make_double", "make_group_key", "read_
 
 BYTEWISE_ENGINES = ("clickhouse", "datafusion", "polars", "trino")
 """Engines without collations; elsewhere text is stripped of them, or refused."""
+BYTES_FUNCTIONS = {
+    "duckdb": ("encode", "decode", ()),
+    "pyspark": ("encode", "decode", ("UTF-8",)),
+    "postgres": ("convert_to", "convert_from", ("UTF8",)),
+}
+"""Functions of engines from text to bytes, which have no collation, and back; the encoding."""
 
 MIN_INFINITE_DECIMAL = str((1 << 1024) - (1 << 970))
 """From here on, decimal numbers are infinite as doubles (IEEE 754, ties to even)."""
@@ -77,27 +83,20 @@ def _compare_bytewise(column: Any, name: str) -> Any:
     engine_name = get_engine_name(column)
     if not column.type().is_string():
         column = column.cast("string")
-    if engine_name == "duckdb":
-        return _convert_through_bytes("decode", "encode", column)
-    if engine_name == "pyspark":
-        return _convert_through_bytes("decode", "encode", column, "UTF-8")
-    if engine_name == "postgres":  # joined to nothing, enumerations and char(n) are text
-        return _convert_through_bytes("convert_from", "convert_to", column.concat(""), "UTF8")
-    if engine_name == "sqlite":  # what is joined has no collation
-        return column.concat("")
-    if engine_name in BYTEWISE_ENGINES:
+    if engine_name in ("postgres", "sqlite"):
+        # joined to nothing, enumerations and char(n) are text, and SQLite's text has no collation
+        column = column.concat("")
+    if engine_name in BYTES_FUNCTIONS:
+        write, read, encoding = BYTES_FUNCTIONS[engine_name]
+        to_bytes = _make_engine_function(write, "string", "binary", bool(encoding))
+        to_text = _make_engine_function(read, "binary", "string", bool(encoding))
+        return to_text(to_bytes(column, *encoding), *encoding)
+    if engine_name in (*BYTEWISE_ENGINES, "sqlite"):
         return column
     raise SchemaError(
         f"{name}: {engine_name} compares text by collations, under which one row could decide how "
         "others are spelled; give the column as numbers, or the table as Parquet or CSV"
     )
-
-
-def _convert_through_bytes(read: str, write: str, column: Any, *encoding: str) -> Any:
-    """Text to bytes, which have no collation, and back."""
-    to_bytes = _make_engine_function(write, "string", "binary", bool(encoding))
-    to_text = _make_engine_function(read, "binary", "string", bool(encoding))
-    return to_text(to_bytes(column, *encoding), *encoding)
 
 
 @cache
@@ -176,12 +175,11 @@ def _make_text_key(column: Any, cells: Cells) -> Any:
 def _make_float_key(column: Any, cells: Cells) -> Any:
     import ibis
 
-    is_missing, zero_literal = (
-        is_absent_number(column),
-        make_double(0.0),
-    )  # -0.0 is another group than 0.0 on some engines
+    zero_literal = make_double(0.0)  # -0.0 is another group than 0.0 on some engines
     column = ibis.cases(
-        (is_missing, ibis.null("float64")), (column == zero_literal, zero_literal), else_=column
+        (is_absent_number(column), ibis.null("float64")),
+        (column == zero_literal, zero_literal),
+        else_=column,
     )
     public_numbers = [
         number for text in cells.spellings if (number := _parse_float(text)) is not None

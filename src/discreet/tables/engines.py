@@ -146,10 +146,8 @@ def _explain_read_error(error: Exception) -> str:
         return f"is not text in UTF-8; {UTF8_ADVICE}"
     if (line_match := re.search(r"CSV Error on Line: (\d+)", error_text)) is None:
         return f"cannot be read: {error_text.splitlines()[0].split('LINE 1:')[0].strip()}"
-    line_name, reason = (
-        f"line {line_match.group(1)}",
-        "does not follow the rules of CSV; look at it",
-    )
+    line_name = f"line {line_match.group(1)}"
+    reason = "does not follow the rules of CSV; look at it"
     if column_counts := re.findall(
         r"^Expected Number of Columns: (\d+) Found: (\d+)$", error_text, re.M
     ):
@@ -191,10 +189,19 @@ def open_table(source: Any, *, table: str | None = None, typed: bool = False) ->
     if source_kind == "arrays":
         raise SchemaError("arrays are counted in memory; only tables with names can be opened")
     if source_kind == "url":
-        return _open_url(source, table)
+        if source.startswith("spark:"):
+            return _open_spark_file(source.removeprefix("spark:"))
+        return open_database(source, table)
     if source_kind == "spark":
         return open_spark_table(source)
-    engine = _connect_duckdb()
+    import ibis
+
+    spill_folder = tempfile.mkdtemp(prefix="discreet-")  # readable by this user alone
+    engine = ibis.duckdb.connect(
+        memory_limit=MEMORY_LIMIT, preserve_insertion_order=False, temp_directory=spill_folder
+    )
+    _OWN_ENGINES.add(engine)
+    weakref.finalize(engine, shutil.rmtree, spill_folder, ignore_errors=True)
     if source_kind == "frame":
         engine.con.register("rows", convert_to_arrow(source))
         return engine.table("rows")
@@ -353,18 +360,6 @@ def iter_ordered_batches(source: str, names: Sequence[str] | None = None) -> Ite
     return chain([first_batch] if (first_batch := next(batches, None)) is not None else [], batches)
 
 
-def _connect_duckdb() -> Any:
-    import ibis
-
-    spill_folder = tempfile.mkdtemp(prefix="discreet-")  # readable by this user alone
-    engine = ibis.duckdb.connect(
-        memory_limit=MEMORY_LIMIT, preserve_insertion_order=False, temp_directory=spill_folder
-    )
-    _OWN_ENGINES.add(engine)
-    weakref.finalize(engine, shutil.rmtree, spill_folder, ignore_errors=True)
-    return engine
-
-
 def _make_csv_options(files: list[str], typed: bool) -> dict[str, Any]:
     """All options are explicit: DuckDB's sniffer would drop a row that starts with #."""
     column_names, delimiter = _read_header(files[0])
@@ -396,12 +391,6 @@ def _read_header(file: str) -> tuple[list[str], str]:
                 f"{file}: the first line must name every column once, {name!r} does not"
             )
     return column_names, delimiter
-
-
-def _open_url(url: str, table: str | None) -> Any:
-    if url.startswith("spark:"):
-        return _open_spark_file(url.removeprefix("spark:"))
-    return open_database(url, table)
 
 
 def _open_spark_file(path: str) -> Any:
