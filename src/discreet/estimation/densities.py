@@ -11,7 +11,7 @@ from discreet.errors import EstimationError
 from discreet.estimation.shrinkage import soft_positive_part
 from discreet.model import GaussianFactor
 from discreet.schema.cells import Grid
-from discreet.schema.schema import Numeric, Schema
+from discreet.schema.schema import Schema
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Moments
 
@@ -82,10 +82,9 @@ def _shrink_moments(moments: Moments) -> tuple[Floats, Floats]:
             + 4 * (class_means - moments.origin) ** 2 * mean_noise
         )
     variance_std = np.sqrt(variance_noise)
-    min_variance, max_variance = (
-        _compute_min_variance(feature),
-        ((feature.upper - feature.lower) / 2) ** 2,
-    )
+    # three standard deviations fill at least half a step of the public grid
+    min_variance = (Grid.from_feature(feature).step / 6) ** 2 if feature.is_bounded else 1e-18
+    max_variance = ((feature.upper - feature.lower) / 2) ** 2
     class_variances = np.minimum(
         soft_positive_part(moments.variance, variance_std, 1.0), max_variance
     )
@@ -112,11 +111,6 @@ def _shrink_moments(moments: Moments) -> tuple[Floats, Floats]:
     return class_means, np.clip(
         common_variance + signal_share * variance_offset, lower_limit, upper_limit
     )
-
-
-def _compute_min_variance(feature: Numeric) -> float:
-    """Least variance: three standard deviations fill half a step of the public grid."""
-    return (Grid.from_feature(feature).step / 6) ** 2 if feature.is_bounded else 1e-18
 
 
 def _compute_pooled_variance(moments: Moments) -> float:

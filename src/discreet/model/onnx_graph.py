@@ -37,10 +37,8 @@ class Graph:
     def build(self) -> Any:
         """The whole ONNX model, checked."""
         onnx, helper, model = self.onnx, self.onnx.helper, self.model
-        label_name, probabilities_name = (
-            self._reserve_name("label"),
-            self._reserve_name("probabilities"),
-        )
+        label_name = self._reserve_name("label")
+        probabilities_name = self._reserve_name("probabilities")
         inputs = self._make_inputs()
         joint_name = self._add_joint()
         self._add_decision(joint_name, label_name, probabilities_name)

@@ -87,19 +87,13 @@ class Account:
 
     def __str__(self) -> str:
         is_single = self.releases == 1
-        spent_text = (
-            f"{self.releases} release{'s' * (not is_single)} cost{'s' * is_single} "
-            f"{self._format_amount()}"
-        )
+        spent_text = f"{self.releases} release{'s' * (not is_single)} cost{'s' * is_single}"
+        spent_text += f" epsilon {format_rounded_up(self.epsilon)}"
+        spent_text += f" and delta {format_rounded_up(self.delta)}" if self.delta else ""
+        spent_text += " together" * (self.releases > 1)
         spent_text += f", of {format_rounded_up(self.limit[0])}"
         spent_text += f" and {format_rounded_up(self.limit[1])}" if self.limit[1] else ""
         return f"{spent_text} ({self.where})"
-
-    def _format_amount(self) -> str:
-        delta_text = f" and delta {format_rounded_up(self.delta)}" if self.delta else ""
-        return f"epsilon {format_rounded_up(self.epsilon)}{delta_text}" + " together" * (
-            self.releases > 1
-        )
 
 
 @dataclass(frozen=True)
@@ -241,14 +235,11 @@ class Guarantee:
         if self.trust == "none":
             return self
         guarantee = replace(self, simulated=self.simulated or simulated)
-        reasons = (
-            *self.void,
-            *([INFERRED_REASON] if schema is not None and schema.inferred else []),
-        )
-        reasons = (*reasons, *([REHEARSED_REASON] if rehearsed else []))
-        reasons = (*reasons, *([preparation_reason] if preparation_reason else []))
+        reasons = [*self.void]
+        reasons += [INFERRED_REASON] if schema is not None and schema.inferred else []
+        reasons += [REHEARSED_REASON] if rehearsed else []
+        reasons += [reason for reason in (preparation_reason, published_reason) if reason]
         if published_reason:
-            reasons = (*reasons, published_reason)
             guarantee = replace(
                 guarantee,
                 epsilon=math.inf,
@@ -274,12 +265,9 @@ class Guarantee:
             rho = self.rho + other.rho
             if delta > 0:
                 epsilon = min(epsilon, convert_rho_to_epsilon(rho, delta))
-        composed = self._compose(
-            other, epsilon, delta, rho, self._list_charges() + other._list_charges()
-        )
-        return composed._with_unshuffled(
-            self, other, self.unshuffled_epsilon + other.unshuffled_epsilon
-        )
+        charges = self._list_charges() + other._list_charges()
+        unshuffled_epsilon = self.unshuffled_epsilon + other.unshuffled_epsilon
+        return self._compose(other, epsilon, delta, rho, charges, unshuffled_epsilon)
 
     def compose_parallel(self, other: Guarantee, *, split_by_data: bool = False) -> Guarantee:
         """Parallel composition: nobody took part in both, so the larger cost counts.
@@ -302,14 +290,9 @@ class Guarantee:
         if self.rho is not None and other.rho is not None:
             rho = max(self.rho, other.rho)
         epsilon, delta = max(self.epsilon, other.epsilon), max(self.delta, other.delta)
-        composed = self._compose(other, epsilon, delta, rho, costlier._list_charges())
-        return composed._with_unshuffled(
-            self, other, max(self.unshuffled_epsilon, other.unshuffled_epsilon)
-        )
-
-    def _with_unshuffled(self, first: Guarantee, second: Guarantee, epsilon: float) -> Guarantee:
-        is_shuffled = first.unshuffled is not None or second.unshuffled is not None
-        return replace(self, unshuffled=epsilon if is_shuffled else None)
+        charges = costlier._list_charges()
+        unshuffled_epsilon = max(self.unshuffled_epsilon, other.unshuffled_epsilon)
+        return self._compose(other, epsilon, delta, rho, charges, unshuffled_epsilon)
 
     def as_replace(self) -> Guarantee:
         """The same promise about replacing a record: removing one and adding another.
@@ -373,23 +356,26 @@ class Guarantee:
         delta: float,
         rho: float | None,
         charges: tuple[Charge, ...],
+        unshuffled_epsilon: float,
     ) -> Guarantee:
         if delta >= 1:
             raise PrivacyError(f"the composition guarantees nothing: delta adds up to {delta:.3g}")
+        is_shuffled = self.unshuffled is not None or other.unshuffled is not None
+        accounts = [account for account in (self.account, other.account) if account is not None]
         return replace(
             self,
             epsilon=epsilon,
             delta=delta,
             rho=rho,
-            unshuffled=None,
-            trust=self.trust if self.trust == other.trust else _find_weaker_trust(self, other),
+            unshuffled=unshuffled_epsilon if is_shuffled else None,
+            trust=min(self.trust, other.trust, key=get_args(Trust).index),
             unit=_join_texts(self.unit, other.unit),
             against=_join_texts(self.against, other.against),
             assumptions=tuple(dict.fromkeys((*self.assumptions, *other.assumptions))),
             simulated=self.simulated or other.simulated,
             charges=charges,
             void=tuple(dict.fromkeys((*self.void, *other.void))),
-            account=_find_later_account(self.account, other.account),
+            account=max(accounts, key=lambda account: account.epsilon, default=None),
         )
 
     def _repr_html_(self) -> str:
@@ -575,19 +561,8 @@ def require_paid(released: Guarantee, paid: Guarantee | None, release_name: str)
     return paid
 
 
-def _find_weaker_trust(first: Guarantee, second: Guarantee) -> Trust:
-    trust_order = get_args(Trust)
-    return min((first.trust, second.trust), key=trust_order.index)
-
-
 def _join_texts(first: str, second: str) -> str:
     return first if first == second else f"{first}; {second}"
-
-
-def _find_later_account(first: Account | None, second: Account | None) -> Account | None:
-    """Return the account with the larger epsilon."""
-    known_accounts = [account for account in (first, second) if account is not None]
-    return max(known_accounts, key=lambda account: account.epsilon, default=None)
 
 
 def _format_choices(kinds: Any) -> str:

@@ -360,20 +360,18 @@ class MemoryLedger(Ledger):
 
     def __repr__(self) -> str:
         try:
-            return f"MemoryLedger({_format_remaining(self.read())})"
+            state = self.read()
         except FormatError:
             return "MemoryLedger(of a process that has ended)"
+        amounts_left = [float(amount) for amount in state.remaining]
+        delta_text = f", delta {amounts_left[1]:g} of {state.delta:g}" if state.delta else ""
+        total_text = format_rounded_up(state.epsilon)
+        return f"MemoryLedger(epsilon {amounts_left[0]:g} of {total_text}{delta_text} left)"
 
 
 def _remove_folder(folder: str, owner_pid: int) -> None:
     if os.getpid() == owner_pid:  # not at the end of a process that was forked
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _format_remaining(state: LedgerState) -> str:
-    remaining_amount, total_text = float(state.remaining[0]), format_rounded_up(state.epsilon)
-    delta_text = f", delta {float(state.remaining[1]):g} of {state.delta:g}" if state.delta else ""
-    return f"epsilon {remaining_amount:g} of {total_text}{delta_text} left"
 
 
 def remove_credentials(source: str) -> str:

@@ -77,10 +77,8 @@ class CryptoRandom(Random):
                 self._zeros[:chunk_bytes],
                 key_stream[filled_bytes : filled_bytes + chunk_bytes].data,
             )
-            filled_bytes, self._key_bytes_left = (
-                filled_bytes + chunk_bytes,
-                self._key_bytes_left - chunk_bytes,
-            )
+            filled_bytes += chunk_bytes
+            self._key_bytes_left -= chunk_bytes
         return key_stream
 
 

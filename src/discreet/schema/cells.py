@@ -104,13 +104,6 @@ NUMBER_HINT = "if it means missing, list it in missing_tokens; numbers are writt
 """Hint of errors about text in a column of numbers."""
 
 
-def _make_bounds_error(name: str, value: Any, lower: float, upper: float) -> SchemaError:
-    return SchemaError(
-        f"{name}: {value:g} is outside the public bounds [{lower:g}, {upper:g}]; "
-        "widen the schema, or set its outliers to 'clip'"
-    )
-
-
 def _make_unseen_error(feature: Categorical, value: Any, unseen: str) -> SchemaError:
     listed_values = feature.values
     shown_values = ", ".join(map(str, listed_values[:8])) + (
@@ -498,7 +491,11 @@ def parse_numbers(
     if lowest < feature.lower or highest > feature.upper:
         if outliers == "error":
             outside_value = lowest if lowest < feature.lower else highest
-            raise _make_bounds_error(feature.name, outside_value, feature.lower, feature.upper)
+            raise SchemaError(
+                f"{feature.name}: {outside_value:g} is outside the public bounds "
+                f"[{feature.lower:g}, {feature.upper:g}]; widen the schema, or set its outliers to "
+                "'clip'"
+            )
         numbers = np.clip(numbers, feature.lower, feature.upper)
     if (
         feature.integer

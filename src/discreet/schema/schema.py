@@ -308,16 +308,7 @@ class SchemaBody(Body):
                     feature_body.name, lower, upper, feature_body.integer, feature_body.optional
                 )
             )
-        return Schema(
-            features,
-            self.target,
-            self.classes,
-            self.missing,
-            self.outliers,
-            self.unseen,
-            self.missing_tokens,
-            self.inferred,
-        )
+        return Schema(features, **self.model_dump(exclude={"features"}))
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -229,6 +229,11 @@ class Moments:
             safe_counts = np.where(self.counts + other.counts > 0, self.counts + other.counts, 1.0)
             pooled_mean = (self.counts * self.mean + other.counts * other.mean) / safe_counts
             first, other = self.move_origin(pooled_mean), other.move_origin(pooled_mean)
+        noise: Array | None = None
+        if self.noise is not None and other.noise is not None:
+            # that of the pooled variance (n v + m w) / (n + m)
+            n, m = np.maximum(self.counts, 1.0), np.maximum(other.counts, 1.0)
+            noise = np.asarray(np.hypot(n * self.noise, m * other.noise) / (n + m))
         return Moments(
             first.feature,
             first.counts + other.counts,
@@ -238,15 +243,8 @@ class Moments:
             first.origin,
             first.step,
             first.variances + other.variances,
-            self._pool_noise(other),
+            noise,
         )
-
-    def _pool_noise(self, other: Moments) -> Array | None:
-        """Noise of the pooled variance (n v + m w) / (n + m) of two groups of people."""
-        if self.noise is None or other.noise is None:
-            return None
-        n, m = np.maximum(self.counts, 1.0), np.maximum(other.counts, 1.0)
-        return np.asarray(np.hypot(n * self.noise, m * other.noise) / (n + m))
 
 
 @dataclass(frozen=True, eq=False)

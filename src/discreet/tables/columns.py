@@ -348,8 +348,6 @@ def find_bin(number: Any, inner_edges: Sequence[float], missing: int) -> Any:
                 inner_edges[::2], bin_codes[::2], bin_codes[1::2], strict=False
             )
         ]
-        bin_codes, inner_edges = (
-            merged_codes + bin_codes[2 * len(merged_codes) :],
-            inner_edges[1::2],
-        )
+        bin_codes = merged_codes + bin_codes[2 * len(merged_codes) :]
+        inner_edges = inner_edges[1::2]
     return number.isnull().ifelse(ibis.literal(missing, "int32"), bin_codes[0])

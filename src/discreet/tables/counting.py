@@ -242,10 +242,8 @@ class TableCounter:
             origins = np.array([np.full(len(class_totals), grid.lower) for grid in grids])
             grid_steps = [grid.step for grid in grids]
         else:
-            present_counts, missing_counts = (
-                present_counts.astype(np.float64),
-                missing_counts.astype(np.float64),
-            )
+            present_counts = present_counts.astype(np.float64)
+            missing_counts = missing_counts.astype(np.float64)
             origins = np.divide(
                 value_sums,
                 present_counts,

@@ -95,25 +95,16 @@ class Sampling:
             )
             for name, feature_cells in cells_by_feature.items():
                 column = columns[name]
-                if (
-                    sampled_rows is not None
-                ):  # Arrow's arrays and pandas' series know how to take rows
-                    needs_numpy = isinstance(column, np.ndarray) or not hasattr(column, "take")
-                    column = (
-                        np.asarray(column)[sampled_rows]
-                        if needs_numpy
-                        else column.take(sampled_rows)
-                    )
-                uses_lookup = (
-                    isinstance(feature_cells.feature, Numeric)
-                    and len(column) > BATCH_ROWS
-                    and _is_plain_array(column)
-                )
-                feature_indices = (
-                    Binner(feature_cells).bin_column(column)
-                    if uses_lookup
-                    else feature_cells.encode_column(column)
-                )
+                if sampled_rows is not None:
+                    if isinstance(column, np.ndarray) or not hasattr(column, "take"):
+                        column = np.asarray(column)[sampled_rows]
+                    else:  # Arrow's arrays and pandas' series know how to take rows
+                        column = column.take(sampled_rows)
+                is_numeric = isinstance(feature_cells.feature, Numeric)
+                if is_numeric and len(column) > BATCH_ROWS and _is_plain_array(column):
+                    feature_indices = Binner(feature_cells).bin_column(column)
+                else:
+                    feature_indices = feature_cells.encode_column(column)
                 index_type = np.int16 if feature_cells.size < 1 << 15 else np.int32
                 sampled_cells[name].append(feature_indices.astype(index_type, copy=False))
         self.class_codes = np.concatenate(sampled_classes)
@@ -221,7 +212,11 @@ class InMemorySource(Source):
         max_weight: float | None = None,
     ) -> None:
         self.schema, self.class_codes, self.max_cached_rows = schema, class_codes, MAX_CACHED_ROWS
-        self.columns = {name: _convert_numbers(columns[name]) for name in schema.names}
+        self.columns = {}
+        for name in schema.names:
+            dtype = getattr(columns[name], "dtype", None)
+            is_number = isinstance(dtype, np.dtype) and dtype.kind in "iuf"  # also of data frames
+            self.columns[name] = np.asarray(columns[name]) if is_number else columns[name]
         self.weights = check_weights(weights, len(class_codes))
         if weights is None:  # the fast way counts whole people
             numeric_names = [
@@ -365,12 +360,6 @@ class TableSource(Source):
             yield columns, self.class_cells.encode_column(batch.column("y"))
             if self.progress is not None:
                 self.progress(batch_index, batch_index + 1)
-
-
-def _convert_numbers(column: Any) -> Any:
-    """Numbers of a data frame as an array; other columns as they are."""
-    dtype = getattr(column, "dtype", None)
-    return np.asarray(column) if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else column
 
 
 def _is_plain_array(column: Any) -> bool:
