@@ -21,7 +21,6 @@ from discreet.estimation.corrections import AdditiveModel
 from discreet.estimation.shrunk_ratios import (
     NoisyCounts,
     estimate_bayes_ratios,
-    estimate_margin,
     estimate_normal_ratios,
     estimate_simple_ratios,
     estimate_tree_shares,
@@ -83,7 +82,7 @@ class LogRatios:
                 cell_count = table.cells.size if counts_missing else cell_count
                 category_tables[name] = NoisyCounts(table.counts[:, :cell_count], noise_std)
         self._margins = {
-            table_name: estimate_margin(noisy_table)
+            table_name: noisy_table.margin
             for table_name, noisy_table in (bin_tables | category_tables).items()
         }
         self._bin_ratios = _estimate_bin_ratios(bin_tables, self.prior)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +30,6 @@ from discreet.estimation.mixture import fit_mixture
 __all__ = [
     "NoisyCounts",
     "estimate_bayes_ratios",
-    "estimate_margin",
     "estimate_normal_ratios",
     "estimate_simple_ratios",
     "estimate_tree_shares",
@@ -63,15 +62,15 @@ class NoisyCounts:
     noise_std: float
     edges: Floats | None = None
 
-
-def estimate_margin(noisy_counts: NoisyCounts) -> Floats:
-    """P(cell), all classes together: the pooled counts, shrunk towards a flat table."""
-    cell_count = noisy_counts.counts.shape[1]
-    pooled_counts = np.maximum(noisy_counts.counts.sum(axis=0), 0.0)
-    pseudo_count = 1 + noisy_counts.noise_std * np.sqrt(len(noisy_counts.counts)) / 2
-    return np.asarray(
-        (pooled_counts + pseudo_count) / (pooled_counts.sum() + cell_count * pseudo_count)
-    )
+    @cached_property
+    def margin(self) -> Floats:
+        """P(cell), all classes together: the pooled counts, shrunk towards a flat table."""
+        class_count, cell_count = self.counts.shape
+        pooled_counts = np.maximum(self.counts.sum(axis=0), 0.0)
+        pseudo_count = 1 + self.noise_std * np.sqrt(class_count) / 2
+        return np.asarray(
+            (pooled_counts + pseudo_count) / (pooled_counts.sum() + cell_count * pseudo_count)
+        )
 
 
 def estimate_simple_ratios(noisy_counts: NoisyCounts) -> Floats:
@@ -79,7 +78,7 @@ def estimate_simple_ratios(noisy_counts: NoisyCounts) -> Floats:
 
     r = (max(y, 0) + lambda P) / ((sum + lambda) P)
     """
-    margin_shares = estimate_margin(noisy_counts)
+    margin_shares = noisy_counts.margin
     pseudo_total = noisy_counts.counts.shape[1] * (1 + noisy_counts.noise_std / 2)
     positive_counts = np.maximum(noisy_counts.counts, 0.0)
     return np.asarray(
@@ -239,7 +238,7 @@ class RatioLaw:
     def __init__(self, noisy_counts: NoisyCounts, prior: Floats) -> None:
         counts, s = noisy_counts.counts, noisy_counts.noise_std
         class_count = len(counts)
-        self.margin = estimate_margin(noisy_counts)
+        self.margin = noisy_counts.margin
         people = max(float(counts.sum()), 1.0)
         expected_cells = people * self.margin
         p = np.maximum(prior, MIN_POSITIVE)[:, None]

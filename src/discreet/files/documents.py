@@ -266,14 +266,18 @@ def _describe_json_fault(text: str | bytes, kind: str, error: Exception) -> str:
 
 
 def load_document(
-    text: str | bytes, kind: str, version: int, shape: type[BodyT], sealed: bool = True
+    content: str | bytes | Mapping[str, Any],
+    kind: str,
+    version: int,
+    shape: type[BodyT],
+    sealed: bool = True,
 ) -> BodyT:
     """Read a document of one kind, refusing what is foreign, newer, older, damaged or misshapen.
 
     Parameters
     ----------
-    text : str or bytes
-        The JSON text.
+    content : str, bytes or mapping
+        The JSON text, or what was parsed from it.
     kind : str
         ``"schema"``, ``"model"`` and so on.
     version : int
@@ -283,7 +287,7 @@ def load_document(
     sealed : bool, default True
         Whether the digest must be there; where it is there, it must be right.
     """
-    document = parse_document(text, kind)
+    document = dict(content) if isinstance(content, Mapping) else parse_document(content, kind)
     stated_format = document.get("format")
     stated_version = document.get("version")
     stated_digest = document.pop("digest", None)

@@ -16,7 +16,6 @@ from discreet.errors import FormatError
 from discreet.files.documents import Body
 from discreet.schema.cells import Cells, parse_numbers
 from discreet.schema.schema import Numeric, Schema
-from discreet.statistics.statistics import load_cells
 
 __all__ = [
     "CellBody",
@@ -283,7 +282,7 @@ def decode_factor(body: PairBody | CellBody | GaussianBody, schema: Schema) -> F
     """What :func:`encode_factor` wrote, if it fits the schema."""
     if isinstance(body, PairBody):
         first_cells, second_cells = (
-            load_cells(schema, *name_and_edges)
+            Cells.from_edges(schema, *name_and_edges)
             for name_and_edges in zip(body.features, body.edges, strict=True)
         )
         pair_groups = (tuple(body.groups[0]), tuple(body.groups[1]))
@@ -291,7 +290,7 @@ def decode_factor(body: PairBody | CellBody | GaussianBody, schema: Schema) -> F
             (first_cells, second_cells), pair_groups, np.array(body.scores, dtype=float)
         )
     if isinstance(body, CellBody):
-        cells = load_cells(schema, body.feature, body.edges)
+        cells = Cells.from_edges(schema, body.feature, body.edges)
         return CellFactor(cells, np.array(body.log_probability, dtype=float))
     feature = schema[body.feature]
     if not isinstance(feature, Numeric):

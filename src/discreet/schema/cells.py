@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import CellCodes, Floats, Integers
-from discreet.errors import SchemaError
+from discreet.errors import FormatError, SchemaError
 from discreet.schema.schema import (
     Categorical,
     Feature,
@@ -166,10 +166,6 @@ class Grid:
         """Return the nearest grid indices; not defined for missing values."""
         return np.floor((values - self.lower) / self.step + 0.5).astype(np.int64)
 
-    def to_numbers(self, grid_indices: NDArray[Any]) -> Floats:
-        """Return the numbers at the grid indices."""
-        return self.lower + self.step * np.asarray(grid_indices, dtype=np.float64)
-
 
 @dataclass(frozen=True)
 class Cells:
@@ -262,6 +258,16 @@ class Cells:
                         f"strictly inside [{feature.lower:g}, {feature.upper:g}]"
                     )
         return cls(feature, edges, tokens, schema.unseen, schema.outliers)
+
+    @classmethod
+    def from_edges(cls, schema: Schema, name: str, edges: list[float]) -> Cells:
+        """Load the cells of a feature from the edges in a file; a categorical one has none."""
+        feature = schema[name]
+        if isinstance(feature, Categorical):
+            return cls.from_schema(schema, feature)
+        if len(edges) < 2 or not all(left < right for left, right in pairwise(edges)):
+            raise FormatError(f"{name}: the edges of its bins do not increase")
+        return cls(feature, tuple(edges), schema.missing_tokens, schema.unseen, schema.outliers)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -459,10 +459,9 @@ class Schema(Document):
             from discreet.schema.drafting import require_finished
 
             document = require_finished(document)
-            text = json.dumps(document)
         if "format" not in document and {"features", "target", "classes"} <= document.keys():
             return cls._from_description(document)
-        schema = load_document(text, "schema", VERSION, SchemaBody, sealed=False).to_schema()
+        schema = load_document(document, "schema", VERSION, SchemaBody, sealed=False).to_schema()
         if len(schema.classes) == 1 and not schema.inferred:
             raise SchemaError(
                 f"{schema.target}: {schema.classes[0]!r} is the only class, so there is nothing to "
@@ -537,15 +536,10 @@ class Schema(Document):
                 else entry
                 for entry in feature_entries
             ]
-        format_header = {"format": "discreet/schema", "version": VERSION}
-        schema_document = {
-            **format_header,
-            **body,
-            "features": feature_entries,
-            "missing_tokens": missing_tokens,
-        }
+        body |= {"features": feature_entries, "missing_tokens": missing_tokens}
+        schema_document = {"format": "discreet/schema", "version": VERSION, **body}
         return load_document(
-            json.dumps(schema_document), "schema", VERSION, SchemaBody, sealed=False
+            schema_document, "schema", VERSION, SchemaBody, sealed=False
         ).to_schema()
 
     @classmethod

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from discreet.files.documents import Body, dump_document, load_document
 from discreet.privacy.guarantee import Guarantee, GuaranteeBody
 from discreet.schema.cells import Cells, Grid
 from discreet.schema.projection import Projection, ProjectionBody
-from discreet.schema.schema import Categorical, Numeric, Schema, SchemaBody
+from discreet.schema.schema import Numeric, Schema, SchemaBody
 from discreet.statistics.scoring import (
     Correction,
     CorrectionBody,
@@ -483,7 +482,7 @@ class TableBody(Body):
     opposed: float = Field(ge=0, le=1)
 
     def to_table(self, schema: Schema, name: str) -> Table:
-        cells = load_cells(schema, name, self.edges)
+        cells = Cells.from_edges(schema, name, self.edges)
         return Table(cells, np.array(self.counts), np.array(self.variances), self.opposed)
 
 
@@ -526,15 +525,3 @@ class StatisticsBody(Body):
     scoring: ScoringBody
     corrections: list[CorrectionBody]
     likeliest: WholeSheetFitBody | None
-
-
-def load_cells(schema: Schema, name: str, edges: list[float]) -> Cells:
-    """Load the cells of a feature from the edges in a file."""
-    feature = schema[name]
-    if isinstance(feature, Categorical):
-        return Cells.from_schema(schema, name)
-    if len(edges) < 2 or not all(
-        left_edge < right_edge for left_edge, right_edge in pairwise(edges)
-    ):
-        raise FormatError(f"{name}: the edges of its bins do not increase")
-    return Cells(feature, tuple(edges), schema.missing_tokens, schema.unseen, schema.outliers)

@@ -138,10 +138,11 @@ class Queries:
             Columns that hold nothing but numbers.
         """
         row_columns = {"y": make_group_key(self.table[self.schema.target], self.class_cells)}
+        numeric_names = {feature.name for feature in self.numeric_features}
         for position, name in enumerate(names):
             if name in unchanged:
                 row_columns[f"a{position}"] = self.table[name]
-            elif isinstance(self.schema[name], Numeric):
+            elif name in numeric_names:
                 missing_tokens = self.schema.missing_tokens
                 row_columns[f"a{position}"], invalid_text = read_numbers(
                     self.table, name, missing_tokens
