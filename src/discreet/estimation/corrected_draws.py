@@ -81,12 +81,8 @@ def _draw_exact_correction(noisy_correction: Correction, rng: np.random.Generato
     drawn_curvatures = noisy_correction.curvatures + noise_std * rng.standard_normal(
         noisy_correction.curvatures.shape
     )
-    return Correction(
-        noisy_correction.groups,
-        signal_share * noisy_correction.residuals + residual_noise,
-        drawn_curvatures,
-        0.0,
-    )
+    drawn_residuals = signal_share * noisy_correction.residuals + residual_noise
+    return Correction(noisy_correction.groups, drawn_residuals, drawn_curvatures, 0.0)
 
 
 def _draw_log_ratio_noise(

@@ -116,22 +116,13 @@ def compute_posterior_step(
     bin_correlations = _compute_bin_correlations(residuals.shape[1], ordered_cells)
     # of K residuals that add up to zero, K - 1 are free
     free_share = 1.0 if len(residuals) == 1 else 1 - 1 / len(residuals)
+    noisy_sums = residuals, curvatures, residual_variance
     for change_std in CHANGE_STDS:
-        fitted_laws = [
-            _fit_independent_changes(residuals, curvatures, residual_variance, change_std)
-        ]
+        fitted_laws = [_fit_independent_changes(*noisy_sums, change_std)]
         if evidence_direction is not None:
-            fitted_laws.append(
-                _fit_scaled_evidence(
-                    residuals, curvatures, residual_variance, change_std * evidence_direction
-                )
-            )
+            fitted_laws.append(_fit_scaled_evidence(*noisy_sums, change_std * evidence_direction))
         if bin_correlations is not None:
-            fitted_laws.append(
-                _fit_smooth_changes(
-                    residuals, curvatures, residual_variance, change_std**2 * bin_correlations
-                )
-            )
+            fitted_laws.append(_fit_smooth_changes(*noisy_sums, change_std**2 * bin_correlations))
         law_changes += [law_change for law_change, _ in fitted_laws]
         law_gains += [free_share * law_gain for _, law_gain in fitted_laws]
     law_weights = np.exp(np.array(law_gains) - max(law_gains))
@@ -146,18 +137,10 @@ def _fit_independent_changes(
 ) -> tuple[Floats, float]:
     """Every cell changes for itself: posterior mean, and gain in log-likelihood over no change."""
     prior_variance = (curvatures * change_std) ** 2
-    log_gain = (
-        -0.5
-        * (
-            np.log1p(prior_variance / residual_variance)
-            - residuals**2
-            * prior_variance
-            / (residual_variance * (residual_variance + prior_variance))
-        ).sum()
-    )
-    return residuals * curvatures * change_std**2 / (residual_variance + prior_variance), float(
-        log_gain
-    )
+    total_variance = residual_variance + prior_variance
+    fit_gain = residuals**2 * prior_variance / (residual_variance * total_variance)
+    log_gain = -0.5 * (np.log1p(prior_variance / residual_variance) - fit_gain).sum()
+    return residuals * curvatures * change_std**2 / total_variance, float(log_gain)
 
 
 def _fit_scaled_evidence(

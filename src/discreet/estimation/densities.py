@@ -77,10 +77,8 @@ def _shrink_moments(moments: Moments) -> tuple[Floats, Floats]:
     if moments.noise is not None:
         variance_noise = np.asarray(moments.noise, float) ** 2
     else:
-        variance_noise = (
-            grid_step**4 * known_variances[2] / class_counts**2
-            + 4 * (class_means - moments.origin) ** 2 * mean_noise
-        )
+        square_noise = grid_step**4 * known_variances[2] / class_counts**2
+        variance_noise = square_noise + 4 * (class_means - moments.origin) ** 2 * mean_noise
     variance_std = np.sqrt(variance_noise)
     # three standard deviations fill at least half a step of the public grid
     min_variance = (Grid.from_feature(feature).step / 6) ** 2 if feature.is_bounded else 1e-18
@@ -89,11 +87,8 @@ def _shrink_moments(moments: Moments) -> tuple[Floats, Floats]:
         soft_positive_part(moments.variance, variance_std, 1.0), max_variance
     )
     # the common variance is noisy too, as its classes are together
-    common_floor = np.clip(
-        np.sqrt(class_shares**2 @ variance_noise),
-        min_variance,
-        max(max_variance / 225, min_variance),
-    )
+    common_noise = np.sqrt(class_shares**2 @ variance_noise)
+    common_floor = np.clip(common_noise, min_variance, max(max_variance / 225, min_variance))
     common_variance = float(
         np.clip(class_shares @ class_variances, common_floor, max(max_variance, common_floor))
     )
@@ -103,11 +98,8 @@ def _shrink_moments(moments: Moments) -> tuple[Floats, Floats]:
         is_clear, 1 - variance_noise / np.where(is_clear, variance_offset**2, 1.0), 0.0
     )
     lower_limit = np.maximum(np.minimum(variance_std, common_variance / 4), min_variance)
-    upper_limit = np.clip(
-        np.maximum(4 * common_variance, class_variances - 2 * variance_std),
-        lower_limit,
-        max(max_variance, min_variance),
-    )
+    upper_limit = np.maximum(4 * common_variance, class_variances - 2 * variance_std)
+    upper_limit = np.clip(upper_limit, lower_limit, max(max_variance, min_variance))
     return class_means, np.clip(
         common_variance + signal_share * variance_offset, lower_limit, upper_limit
     )

@@ -177,25 +177,14 @@ def _build_prior_roots(class_count: int, cell_count: int, bin_count: int) -> Flo
     departure_basis = eigenvectors[:, eigenvalues > 0.5] * np.sqrt(
         class_count / max(class_count - 1, 1)
     )
-    margin_root = np.tile(
-        MARGIN_STD * _compute_kernel_root(cell_count, bin_count, 0.5), (class_count, 1)
-    )
-    grid_roots = [
-        np.concatenate(
-            [
-                margin_root,
-                np.kron(
-                    departure_basis,
-                    strength * _compute_kernel_root(cell_count, bin_count, shared_part),
-                ),
-            ],
-            axis=1,
-        )
-        for strength, shared_part in STRENGTH_GRID
-    ]
-    return np.array(grid_roots).reshape(
-        len(grid_roots), class_count, cell_count, class_count * cell_count
-    )
+    margin_root = MARGIN_STD * _compute_kernel_root(cell_count, bin_count, 0.5)
+    margin_root = np.tile(margin_root, (class_count, 1))
+    grid_roots = []
+    for strength, shared_part in STRENGTH_GRID:
+        cell_root = strength * _compute_kernel_root(cell_count, bin_count, shared_part)
+        departure_root = np.kron(departure_basis, cell_root)
+        grid_roots.append(np.concatenate([margin_root, departure_root], axis=1))
+    return np.array(grid_roots).reshape(-1, class_count, cell_count, class_count * cell_count)
 
 
 def _compute_kernel_root(cell_count: int, bin_count: int, shared_part: float) -> Floats:
@@ -238,12 +227,9 @@ def _find_modes(
         previous_loss = _compute_loss(joint_shares - expected_joint, cell_weights, z)
         for _ in range(MAX_STEP_HALVINGS):
             probabilities = _compute_probabilities(roots, z + newton_step)
-            is_worse = (
-                _compute_loss(
-                    joint_shares - prior[:, None] * probabilities, cell_weights, z + newton_step
-                )
-                > previous_loss + 1e-9
-            )
+            error = joint_shares - prior[:, None] * probabilities
+            new_loss = _compute_loss(error, cell_weights, z + newton_step)
+            is_worse = new_loss > previous_loss + 1e-9
             if not is_worse.any():
                 break
             newton_step = np.where(is_worse[..., None], newton_step / 2, newton_step)

@@ -270,10 +270,8 @@ def _build_drawn_model(
     stacked_schema = replace(statistics.schema, classes=tuple(range(drawn_totals.size)))
     projection = statistics.projection
     if projection is not None:
-        projection = replace(
-            projection,
-            input_schema=replace(projection.input_schema, classes=stacked_schema.classes),
-        )
+        input_schema = replace(projection.input_schema, classes=stacked_schema.classes)
+        projection = replace(projection, input_schema=input_schema)
     scoring = statistics.scoring
     plain_scoring = Scoring("none", likelihood=scoring.likelihood, features=scoring.features)
     drawn_tables = _draw_tables(statistics, drawn_totals, rng)
@@ -282,19 +280,19 @@ def _build_drawn_model(
         for name, noisy_moments in statistics.moments.items()
         if name not in statistics.tables
     }
-    return estimate(
-        Statistics(
-            stacked_schema,
-            drawn_totals.ravel(),
-            tables={
-                name: Table(statistics.tables[name].cells, counts.reshape(drawn_totals.size, -1))
-                for name, counts in drawn_tables.items()
-            },
-            moments=drawn_moments,
-            projection=projection,
-            scoring=plain_scoring,
-        )
+    tables = {
+        name: Table(statistics.tables[name].cells, counts.reshape(drawn_totals.size, -1))
+        for name, counts in drawn_tables.items()
+    }
+    drawn_statistics = Statistics(
+        stacked_schema,
+        drawn_totals.ravel(),
+        tables=tables,
+        moments=drawn_moments,
+        projection=projection,
+        scoring=plain_scoring,
     )
+    return estimate(drawn_statistics)
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,16 +355,11 @@ def _draw_tables(
         )
     )
     drawn_probabilities = _draw_probabilities(table_posteriors, len(drawn_totals), rng)
-    return {
-        name: _draw_counts(
-            statistics.tables[name],
-            grouped_tables[name].cell_groups,
-            probability,
-            drawn_totals,
-            rng,
-        )
-        for name, probability in drawn_probabilities.items()
-    }
+    drawn_tables = {}
+    for name, probability in drawn_probabilities.items():
+        table, cell_groups = statistics.tables[name], grouped_tables[name].cell_groups
+        drawn_tables[name] = _draw_counts(table, cell_groups, probability, drawn_totals, rng)
+    return drawn_tables
 
 
 def _group_cells(counts: Floats, is_ordered: bool) -> Integers:
@@ -459,18 +452,13 @@ def _draw_moments(
         for numbers in (noisy_moments.counts, noisy_moments.missing)
     )
     positive_counts = np.maximum(class_counts, 1.0)
-    half_range = (
-        (feature.upper - feature.lower) / 2
-        if feature.is_bounded
-        else float(np.ptp(noisy_moments.mean)) + 1
-    )
+    half_range = (feature.upper - feature.lower) / 2
+    if not feature.is_bounded:
+        half_range = float(np.ptp(noisy_moments.mean)) + 1
     mean_std = noisy_moments.step * np.sqrt(noisy_moments.variances[1]) / positive_counts
     noisy_means = np.clip(noisy_moments.mean, feature.lower, feature.upper)
-    class_means = np.clip(
-        _draw_class_values(noisy_means, mean_std, half_range, draw_count, rng),
-        feature.lower,
-        feature.upper,
-    )
+    drawn_means = _draw_class_values(noisy_means, mean_std, half_range, draw_count, rng)
+    class_means = np.clip(drawn_means, feature.lower, feature.upper)
     class_variances = _draw_class_variances(
         noisy_moments, positive_counts, class_means, mean_std, half_range, rng
     )

@@ -98,19 +98,14 @@ class SheetBlanket:
                 (least_chance, 1 + truth_gain / least_chance, 1 + truth_gain / least_chance),
                 (1 - least_chance, 1, 1),
             )
+            cell_options = [make_differing_cells(least_chance, second_chance)]
             if second_chance <= least_chance:
-                group_options.append([make_differing_cells(least_chance, least_chance)])
+                cell_options = [make_differing_cells(least_chance, least_chance)]
             else:
-                group_options.append(
-                    [
-                        make_differing_cells(least_chance, second_chance),
-                        make_differing_cells(second_chance, least_chance),
-                        equal_cells,
-                    ]
-                )
-        if (
-            math.prod(map(len, group_options)) > MAX_PAIRS
-        ):  # as if the second were as rare: above all
+                cell_options += [make_differing_cells(second_chance, least_chance), equal_cells]
+            group_options.append(cell_options)
+        if math.prod(map(len, group_options)) > MAX_PAIRS:
+            # as if the second were as rare: above all
             bounding_groups = tuple(
                 (theta, least_chance, least_chance) for theta, least_chance, _ in self.groups
             )

@@ -103,16 +103,11 @@ class Blanket:
             blanket.scale != 1 or blanket.ratio < max_ratio * (1 - 1e-9) for _, blanket in parts
         ):
             return cls.from_epsilon(math.log(max_ratio))
-        weighted_masses = np.array(
-            [
-                [
-                    share * mass
-                    for mass in (blanket.single_mass, blanket.both_mass, blanket.neither_mass)
-                ]
-                for share, blanket in parts
-            ]
-        )
-        return cls(max_ratio, *weighted_masses.sum(axis=0).tolist())
+        weighted_masses = [
+            share * np.array([blanket.single_mass, blanket.both_mass, blanket.neither_mass])
+            for share, blanket in parts
+        ]
+        return cls(max_ratio, *np.array(weighted_masses).sum(axis=0).tolist())
 
 
 AnyBlanket: TypeAlias = Blanket | SheetBlanket
@@ -138,10 +133,8 @@ def is_epsilon_kept(blanket: AnyBlanket, people: int, epsilon: float, delta: flo
     """
     if compute_shuffled_delta(blanket, people, epsilon) <= delta:
         return True
-    return (
-        compute_shuffled_delta(Blanket.from_epsilon(math.log(blanket.ratio)), people, epsilon)
-        <= delta
-    )
+    clones = Blanket.from_epsilon(math.log(blanket.ratio))
+    return compute_shuffled_delta(clones, people, epsilon) <= delta
 
 
 def compute_shuffled_delta(blanket: AnyBlanket, people: int, epsilon: float) -> float:
@@ -233,16 +226,10 @@ def _split_telling_counts(binom: Any, people: int, telling_share: float) -> _Tel
     if len(min_counts) == value_count:
         chances = binom.pmf(min_counts, people, telling_share)
         return _TellingCounts(min_counts, min_counts, chances, left_out_chance)
-    cumulative_chances = np.append(
-        binom.cdf(min_counts - 1, people, telling_share),
-        binom.cdf(max_telling, people, telling_share),
-    )
-    return _TellingCounts(
-        min_counts,
-        np.append(min_counts[1:] - 1, max_telling),
-        np.diff(cumulative_chances),
-        left_out_chance,
-    )
+    max_counts = np.append(min_counts[1:] - 1, max_telling)
+    block_ends = np.append(min_counts - 1, max_telling)
+    chances = np.diff(binom.cdf(block_ends, people, telling_share))
+    return _TellingCounts(min_counts, max_counts, chances, left_out_chance)
 
 
 def _split_into_bands(
@@ -283,11 +270,8 @@ def _find_lower_quantile(
     """Find the number of successes that is undercut with probability ``tail_chance`` at most."""
     if success_share <= 0:
         return np.zeros(len(trials))
-    return np.where(
-        trials > 0,
-        np.maximum(binom.ppf(tail_chance, np.maximum(trials, 1), success_share), 0.0),
-        0.0,
-    )
+    quantiles = binom.ppf(tail_chance, np.maximum(trials, 1), success_share)
+    return np.where(trials > 0, np.maximum(quantiles, 0.0), 0.0)
 
 
 def _compute_excess(
@@ -304,11 +288,8 @@ def _compute_excess(
     required_sum = downward_pull - low_gain * telling.min_counts
     first_count = np.floor(required_sum / gain_difference) + 1
     reach_chance = binom.sf(first_count - 1, telling.max_counts, 0.5)
-    partial_mean = (
-        telling.max_counts
-        / 2
-        * binom.sf(first_count - 2, np.maximum(telling.max_counts - 1, 0), 0.5)
-    )
+    smaller_chance = binom.sf(first_count - 2, np.maximum(telling.max_counts - 1, 0), 0.5)
+    partial_mean = telling.max_counts / 2 * smaller_chance
     return np.asarray(np.maximum(gain_difference * partial_mean - required_sum * reach_chance, 0.0))
 
 
@@ -343,11 +324,10 @@ def compute_amplified_epsilon(
     low_epsilon, high_epsilon = 0.0, epsilon
     while high_epsilon - low_epsilon > 1e-4 * high_epsilon:
         middle_epsilon = (low_epsilon + high_epsilon) / 2
-        low_epsilon, high_epsilon = (
-            (low_epsilon, middle_epsilon)
-            if is_epsilon_kept(known_blanket, respondents, middle_epsilon, delta)
-            else (middle_epsilon, high_epsilon)
-        )
+        if is_epsilon_kept(known_blanket, respondents, middle_epsilon, delta):
+            high_epsilon = middle_epsilon
+        else:
+            low_epsilon = middle_epsilon
     return high_epsilon
 
 

@@ -215,7 +215,9 @@ class Random(abc.ABC):
         OverflowError
             When a draw leaves int64: chance below exp(-1000).
         """
-        exact_scale = _require_rational("scale", scale)
+        if not 0 <= scale <= MAX_SCALE:
+            raise ValueError(f"scale is {scale}; give a number from 0 to 2**53")
+        exact_scale = Fraction(scale)
         values = np.zeros(_require_count("size", size), np.int64)
         if exact_scale:
             for start in range(0, values.size, DRAWS_PER_CHUNK):
@@ -285,7 +287,9 @@ class Random(abc.ABC):
         rational it is. Rejection from the discrete Laplace: Canonne, Kamath and Steinke 2020,
         algorithm 3.
         """
-        exact_variance = _require_rational("variance", variance)
+        if not 0 <= variance <= MAX_SCALE:
+            raise ValueError(f"variance is {variance}; give a number from 0 to 2**53")
+        exact_variance = Fraction(variance)
         values = np.zeros(_require_count("size", size), np.int64)
         if not exact_variance:
             return values
@@ -334,9 +338,3 @@ def _require_count(name: str, value: int) -> int:
     if count < 0:
         raise ValueError(f"{name} is {count}; ask for zero or more")
     return count
-
-
-def _require_rational(name: str, value: Number) -> Fraction:
-    if not 0 <= value <= MAX_SCALE:
-        raise ValueError(f"{name} is {value}; give a number from 0 to 2**53")
-    return Fraction(value)

@@ -198,10 +198,8 @@ class TableCounter:
             self.progress(self.done_queries, self.total_queries)
         class_indices = self.queries.class_cells.encode_column(result.column("y"))
         cell_indices = []
-        for position, feature_cells in enumerate(
-            cells
-        ):  # a query gives the bin of a number, else the value
-            column = result.column(f"a{position}")
+        for position, feature_cells in enumerate(cells):
+            column = result.column(f"a{position}")  # of a number its bin, else the value
             cell_indices.append(
                 column.to_numpy() if feature_cells.edges else feature_cells.encode_column(column)
             )
@@ -244,12 +242,8 @@ class TableCounter:
         else:
             present_counts = present_counts.astype(np.float64)
             missing_counts = missing_counts.astype(np.float64)
-            origins = np.divide(
-                value_sums,
-                present_counts,
-                out=np.zeros_like(present_counts),
-                where=present_counts > 0,
-            )
+            zeros, has_values = np.zeros_like(present_counts), present_counts > 0
+            origins = np.divide(value_sums, present_counts, out=zeros, where=has_values)
             grid_steps = [1.0] * len(feature_names)
             class_keys = dict(
                 zip(result.column("y").to_pylist(), class_indices.tolist(), strict=True)
@@ -277,13 +271,11 @@ class TableCounter:
         self, class_indices: Array, result: Any, column_prefix: str, number_type: Any = None
     ) -> Array:
         """One number a numeric feature and class."""
-        feature_indices = range(len(self.queries.numeric_features))
+        column_names = [f"{column_prefix}{j}" for j in range(len(self.queries.numeric_features))]
         return np.array(
             [
-                self._sum_column(
-                    result, f"{column_prefix}{j}", class_indices, number_type=number_type
-                )
-                for j in feature_indices
+                self._sum_column(result, column_name, class_indices, number_type=number_type)
+                for column_name in column_names
             ]
         )
 
@@ -315,34 +307,17 @@ class TableCounter:
         class_indices, result, cell_indices = self._fetch_groups(
             self.queries.make_cell_query(feature_group), max_groups, group_cells
         )
-        for name, feature_cells, row_cells in zip(
-            feature_group, group_cells, cell_indices, strict=True
-        ):
-            yield (
-                name,
-                Table(
-                    feature_cells,
-                    self._sum_column(
-                        result, "n", class_indices, row_cells, width=feature_cells.size
-                    ),
-                ),
-            )
+        for name, cells, row_cells in zip(feature_group, group_cells, cell_indices, strict=True):
+            counts = self._sum_column(result, "n", class_indices, row_cells, width=cells.size)
+            yield name, Table(cells, counts)
 
     def _count_order(self, feature: Numeric) -> OrderStatistics:
         grid = Grid.from_feature(feature)
         class_indices, result, _ = self._fetch_groups(
             self.queries.make_level_query(feature.name), grid.levels + 1
         )
-        grid_indices = np.array(
-            [int(level) for level in result.column("k").to_pylist()], dtype=np.int64
-        )
+        grid_indices = np.array([int(level) for level in result.column("k").to_pylist()], np.int64)
         used_levels, level_positions = np.unique(grid_indices, return_inverse=True)
-        level_counts = self._sum_column(
-            result,
-            "n",
-            class_indices,
-            level_positions,
-            width=len(used_levels),
-            number_type=np.int64,
-        )
+        width, places = len(used_levels), (class_indices, level_positions)
+        level_counts = self._sum_column(result, "n", *places, width=width, number_type=np.int64)
         return OrderStatistics(feature, grid, used_levels, level_counts)

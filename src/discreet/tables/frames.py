@@ -37,10 +37,7 @@ def convert_to_arrow(frame: Any, schema: Schema | None = None) -> Any:
     schema_columns = () if schema is None else (*schema.names, schema.target)
     if library != "pandas":
         object_columns = _find_mixed_columns(frame)
-        table = frame.to_arrow() if not object_columns and library == "polars" else frame
-        if not object_columns:
-            return table
-        table = frame.drop(list(object_columns))
+        table = frame.drop(list(object_columns)) if object_columns else frame
         table = table.to_arrow() if library == "polars" else table
         for name, column_values in object_columns.items():
             if schema is None or name in schema_columns:

@@ -102,24 +102,14 @@ def count_arrays(
                 order_statistics[name] = _compute_order_statistics(
                     feature, column, class_codes, class_count
                 )
-        if name in cells_by_feature:
-            tables[name] = count_table(
-                cells_by_feature[name],
-                cells_by_feature[name].encode_column(column),
-                class_codes,
-                class_count,
-                weights,
-            )
+        if (cells := cells_by_feature.get(name)) is not None:
+            row_cells = cells.encode_column(column)
+            tables[name] = count_table(cells, row_cells, class_codes, class_count, weights)
     if float_columns:
+        float_features = [feature for feature, _ in float_columns]
         number_arrays = [numbers for _, numbers in float_columns]
-        moments_by_feature.update(
-            compute_class_moments(
-                [float_feature for float_feature, _ in float_columns],
-                number_arrays,
-                class_codes,
-                class_count,
-                weights,
-            )
+        moments_by_feature |= compute_class_moments(
+            float_features, number_arrays, class_codes, class_count, weights
         )
     return Statistics(
         schema,
@@ -167,19 +157,14 @@ def _compute_grid_moments(
     grid = Grid.from_feature(feature)
     is_present = ~np.isnan(numbers)
     grid_indices, present_codes = grid.to_indices(numbers[is_present]), class_codes[is_present]
-    power_sums = [np.zeros(class_count, dtype=np.int64) for _ in range(2)]
-    for class_sums, row_values in zip(
-        power_sums, (grid_indices, grid_indices * grid_indices), strict=True
-    ):
-        np.add.at(class_sums, present_codes, row_values)
+    value_sums, square_sums = np.zeros((2, class_count), dtype=np.int64)
+    np.add.at(value_sums, present_codes, grid_indices)
+    np.add.at(square_sums, present_codes, grid_indices * grid_indices)
+    present_counts = np.bincount(present_codes, minlength=class_count)
+    missing_counts = np.bincount(class_codes[~is_present], minlength=class_count)
+    origins = np.full(class_count, grid.lower)
     return Moments(
-        feature,
-        np.bincount(present_codes, minlength=class_count),
-        power_sums[0],
-        power_sums[1],
-        np.bincount(class_codes[~is_present], minlength=class_count),
-        np.full(class_count, grid.lower),
-        grid.step,
+        feature, present_counts, value_sums, square_sums, missing_counts, origins, grid.step
     )
 
 

@@ -119,11 +119,9 @@ class _Reader:
     def _read_numeric(self, name: str, is_integer: bool) -> Numeric | None:
         """Bounds of a column of numbers; None if it holds text that is not a number."""
         column_numbers, invalid_text = read_numbers(self.table, name, self.tokens)
-        query_columns = (
-            {"x": column_numbers}
-            if invalid_text is None
-            else {"x": column_numbers, "t": invalid_text}
-        )
+        query_columns = {"x": column_numbers}
+        if invalid_text is not None:
+            query_columns["t"] = invalid_text
         rows = self.table.select(**query_columns)
         fraction_count = find_fractions(rows.x).count()
         query_aggregates = {"lower": rows.x.min(), "upper": rows.x.max(), "odd": fraction_count}

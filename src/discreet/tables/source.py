@@ -219,11 +219,10 @@ class InMemorySource(Source):
             self.columns[name] = np.asarray(columns[name]) if is_number else columns[name]
         self.weights = check_weights(weights, len(class_codes))
         if weights is None:  # the fast way counts whole people
-            numeric_names = [
-                feature.name for feature in schema.features if isinstance(feature, Numeric)
-            ]
             self.plain_columns = {
-                name for name in numeric_names if _is_plain_array(self.columns[name])
+                feature.name
+                for feature in schema.features
+                if isinstance(feature, Numeric) and _is_plain_array(self.columns[feature.name])
             }
         elif max_weight is not None:
             self.count_sensitivity, self.weight_per_count = WEIGHT_STEPS, max_weight / WEIGHT_STEPS
@@ -246,16 +245,11 @@ class InMemorySource(Source):
 
     def _count_tables(self, cells_by_feature: Mapping[str, Cells]) -> dict[str, Table]:
         class_codes, class_count, weights = self.class_codes, len(self.schema.classes), self.weights
-        return {
-            name: count_table(
-                feature_cells,
-                feature_cells.encode_column(self.columns[name]),
-                class_codes,
-                class_count,
-                weights,
-            )
-            for name, feature_cells in cells_by_feature.items()
-        }
+        tables = {}
+        for name, cells in cells_by_feature.items():
+            row_cells = cells.encode_column(self.columns[name])
+            tables[name] = count_table(cells, row_cells, class_codes, class_count, weights)
+        return tables
 
 
 class TableSource(Source):
@@ -301,9 +295,8 @@ class TableSource(Source):
     def count_classes(self) -> Array:
         """How many records each class has; a table without rows is refused."""
         with handle_read_errors(self.source):
-            class_totals, _ = TableCounter(
-                Queries(self.rows, self.schema, None, {})
-            ).count_by_class()
+            queries = Queries(self.rows, self.schema, None, {})
+            class_totals, _ = TableCounter(queries).count_by_class()
         if not class_totals.any():
             raise self._make_empty_error()
         return class_totals
@@ -320,18 +313,11 @@ class TableSource(Source):
         return statistics
 
     def _count_tables(self, cells_by_feature: Mapping[str, Cells]) -> Mapping[str, Table]:
-        counted_schema = replace(
-            self.schema,
-            features=tuple(feature_cells.feature for feature_cells in cells_by_feature.values()),
-        )
+        features = tuple(cells.feature for cells in cells_by_feature.values())
+        counted_schema = replace(self.schema, features=features)
         with handle_read_errors(self.source):
-            return (
-                TableCounter(
-                    Queries(self.rows, counted_schema, None, cells_by_feature), self.progress
-                )
-                .run_queries()
-                .tables
-            )
+            queries = Queries(self.rows, counted_schema, None, cells_by_feature)
+            return TableCounter(queries, self.progress).run_queries().tables
 
     def _make_empty_error(self) -> FormatError:
         """The error for a table without rows."""
