@@ -482,7 +482,7 @@ MUTANTS = [
            "self.unshuffled_epsilon + other.unshuffled_epsilon",
            "max(self.unshuffled_epsilon, other.unshuffled_epsilon)", f"{VOID} {SHUFFLES}"),
     Mutant("privacy/guarantee.py", "Guarantee.as_replace",
-           "self.delta * (1 + math.exp(min(self.epsilon, 700.0)))",
+           "self.delta * delta_factor",
            "2 * self.delta", VOID),
     Mutant("privacy/guarantee.py", "Guarantee.as_replace",
            "4",

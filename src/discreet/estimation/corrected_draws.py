@@ -13,7 +13,6 @@ and exact ones undo what its noise has done.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -104,23 +103,15 @@ def _stack_models(
     with np.errstate(divide="ignore"):
         log_prior = np.tile(np.log(class_prior), len(models))
     stacked_schema = replace(statistics.schema, classes=tuple(range(len(log_prior))))
-    cell_factors: Mapping[str, CellFactor] = {
-        name: CellFactor(
-            statistics.tables[name].cells, stacked_scores - max(0.0, float(stacked_scores.max()))
-        )
-        for name in models[0].tables
-        for stacked_scores in [np.concatenate([model.tables[name] for model in models])]
-    }
-    pair_factors = [
-        PairFactor(
-            (statistics.tables[first_name].cells, statistics.tables[second_name].cells),
-            (first_groups, second_groups),
-            np.concatenate([model.pairs[pair_key] for model in models]),
-        )
-        for pair_key in models[0].pairs
-        for (first_name, first_groups), (second_name, second_groups) in [pair_key]
-    ]
-    ordered_factors = [
-        cell_factors[name] for name in statistics.schema.names if name in cell_factors
-    ]
+    ordered_factors, pair_factors = [], []
+    for name in statistics.schema.names:
+        if name in models[0].tables:
+            scores = np.concatenate([model.tables[name] for model in models])
+            scores = scores - max(0.0, float(scores.max()))
+            ordered_factors.append(CellFactor(statistics.tables[name].cells, scores))
+    for pair_key in models[0].pairs:
+        (first_name, first_groups), (second_name, second_groups) = pair_key
+        cells = (statistics.tables[first_name].cells, statistics.tables[second_name].cells)
+        scores = np.concatenate([model.pairs[pair_key] for model in models])
+        pair_factors.append(PairFactor(cells, (first_groups, second_groups), scores))
     return NaiveBayesModel(stacked_schema, log_prior, ordered_factors, pairs=pair_factors)

@@ -148,18 +148,11 @@ class LogRatios:
             log_scores = score_table + np.log(cell_shares)
             cells = self.statistics.tables[name].cells
             cell_factors[name] = CellFactor(cells, log_scores - max(0.0, float(log_scores.max())))
-        noisy_tables = self.statistics.tables
-        pair_factors = [
-            PairFactor(
-                (noisy_tables[first_name].cells, noisy_tables[second_name].cells),
-                (first_groups, second_groups),
-                pair_scores,
-            )
-            for (
-                (first_name, first_groups),
-                (second_name, second_groups),
-            ), pair_scores in corrected_model.pairs.items()
-        ]
+        tables, pair_factors = self.statistics.tables, []
+        for pair_key, pair_scores in corrected_model.pairs.items():
+            (first_name, first_groups), (second_name, second_groups) = pair_key
+            pair_cells = (tables[first_name].cells, tables[second_name].cells)
+            pair_factors.append(PairFactor(pair_cells, (first_groups, second_groups), pair_scores))
         return cell_factors, pair_factors
 
 

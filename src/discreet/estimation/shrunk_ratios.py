@@ -81,12 +81,8 @@ def estimate_simple_ratios(noisy_counts: NoisyCounts) -> Floats:
     margin_shares = noisy_counts.margin
     pseudo_total = noisy_counts.counts.shape[1] * (1 + noisy_counts.noise_std / 2)
     positive_counts = np.maximum(noisy_counts.counts, 0.0)
-    return np.asarray(
-        np.log(
-            (positive_counts + pseudo_total * margin_shares)
-            / ((positive_counts.sum(axis=1, keepdims=True) + pseudo_total) * margin_shares)
-        )
-    )
+    expected_counts = (positive_counts.sum(axis=1, keepdims=True) + pseudo_total) * margin_shares
+    return np.asarray(np.log((positive_counts + pseudo_total * margin_shares) / expected_counts))
 
 
 def estimate_tree_shares(counts: Floats, noise_std: Floats) -> tuple[Floats, Floats]:
@@ -111,20 +107,14 @@ def estimate_tree_shares(counts: Floats, noise_std: Floats) -> tuple[Floats, Flo
     )
     by_class, pooled = np.ones(counts.shape), np.ones((feature_count, bin_count))
     for tree_level in _build_tree_levels(bin_count):
-        left_counts = (
-            cumulative_counts[:, :, tree_level.middle] - cumulative_counts[:, :, tree_level.low]
-        )
-        right_counts = (
-            cumulative_counts[:, :, tree_level.high] - cumulative_counts[:, :, tree_level.middle]
-        )
+        middle_counts = cumulative_counts[:, :, tree_level.middle]
+        left_counts = middle_counts - cumulative_counts[:, :, tree_level.low]
+        right_counts = cumulative_counts[:, :, tree_level.high] - middle_counts
         range_noise_std = np.sqrt((tree_level.high - tree_level.low) / 2) * noise_std[:, None]
         even_split = (tree_level.middle - tree_level.low) / (tree_level.high - tree_level.low)
-        pooled_split = _shrink_split(
-            left_counts.sum(axis=1),
-            right_counts.sum(axis=1),
-            2 + np.sqrt(class_count) * range_noise_std,
-            even_split,
-        )
+        pooled_counts = left_counts.sum(axis=1), right_counts.sum(axis=1)
+        pooled_pseudo_total = 2 + np.sqrt(class_count) * range_noise_std
+        pooled_split = _shrink_split(*pooled_counts, pooled_pseudo_total, even_split)
         class_split = _shrink_split(
             left_counts, right_counts, 2 + 2 * range_noise_std[:, None], pooled_split[:, None]
         )
@@ -150,29 +140,17 @@ class TreeLevel(NamedTuple):
 @cache
 def _build_tree_levels(bin_count: int) -> tuple[TreeLevel, ...]:
     tree_levels, bin_ranges = [], [(0, bin_count)]
-    while bin_ranges := [
-        (range_low, range_high)
-        for range_low, range_high in bin_ranges
-        if range_high - range_low > 1
-    ]:
-        range_low, range_high = np.array(bin_ranges).T
-        range_middle = (range_low + range_high + 1) // 2
-        bin_indices = np.concatenate([np.arange(*bin_range) for bin_range in bin_ranges])
-        range_index = np.repeat(np.arange(len(bin_ranges)), range_high - range_low)
-        tree_levels.append(
-            TreeLevel(
-                range_low,
-                range_middle,
-                range_high,
-                bin_indices,
-                range_index,
-                bin_indices < range_middle[range_index],
-            )
-        )
+    while bin_ranges := [(low, high) for low, high in bin_ranges if high - low > 1]:
+        lows, highs = np.array(bin_ranges).T
+        middles = (lows + highs + 1) // 2
+        bins = np.concatenate([np.arange(*bin_range) for bin_range in bin_ranges])
+        range_index = np.repeat(np.arange(len(bin_ranges)), highs - lows)
+        in_lower_half = bins < middles[range_index]
+        tree_levels.append(TreeLevel(lows, middles, highs, bins, range_index, in_lower_half))
         bin_ranges = [
             half_range
-            for a, b, c in zip(range_low, range_middle, range_high, strict=True)
-            for half_range in ((a, b), (b, c))
+            for low, middle, high in zip(lows, middles, highs, strict=True)
+            for half_range in ((low, middle), (middle, high))
         ]
     return tuple(tree_levels)
 
@@ -246,14 +224,12 @@ class RatioLaw:
         self.expected = p * expected_cells
         noise_variance = s * s * (1 - 2 * p + class_count * p * p)
         self.variance = noise_variance + expected_cells * p * (1 - p) + MIN_POSITIVE
-        self.unit_variance = (
-            expected_cells**2 * p * (1 - p)
-        )  # the prior variance of e at strength 1
+        # the prior variance of e at strength 1
+        self.unit_variance = expected_cells**2 * p * (1 - p)
         # log-likelihood of the whole table under each strength
         total_variance = RATIO_STRENGTHS[:, None, None] * self.unit_variance + self.variance
-        table_log_density = (np.log(total_variance) + self.residual**2 / total_variance).sum(
-            axis=(1, 2)
-        )
+        cell_log_density = np.log(total_variance) + self.residual**2 / total_variance
+        table_log_density = cell_log_density.sum(axis=(1, 2))
         self.log_evidence = np.asarray(-0.5 * ((class_count - 1) / class_count) * table_log_density)
 
     def compute_log_ratios(self, strength_weights: Floats) -> Floats:

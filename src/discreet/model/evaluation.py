@@ -114,9 +114,8 @@ class Scores:
         """The most frequent class, and the accuracy of always saying it."""
         class_totals = self.confusion.sum(axis=1)
         majority_index = int(np.argmax(class_totals))
-        return self.classes[majority_index], float(
-            class_totals[majority_index]
-        ) / self.rows if self.rows else math.nan
+        majority_rows = float(class_totals[majority_index])
+        return self.classes[majority_index], majority_rows / self.rows if self.rows else math.nan
 
     @property
     def precision(self) -> Floats:
@@ -150,11 +149,9 @@ class Scores:
         of few rows it is above zero even for a perfectly calibrated model.
         """
         group_rows, confidence, group_hits = self.reliability.T
-        return (
-            float(np.abs(confidence - group_hits).sum() / group_rows.sum())
-            if group_rows.sum()
-            else math.nan
-        )
+        if not group_rows.sum():
+            return math.nan
+        return float(np.abs(confidence - group_hits).sum() / group_rows.sum())
 
     @property
     def calibration_interval(self) -> tuple[float, float]:
@@ -176,26 +173,19 @@ class Scores:
     @property
     def scores_by_class(self) -> list[dict[str, Any]]:
         """For each class its rows, precision and recall, with 95 % intervals (Wilson)."""
-        hit_counts, true_counts = np.diag(self.confusion), self.confusion.sum(axis=1)
-        predicted_counts = self.confusion.sum(axis=0)
+        class_counts = [np.diag(self.confusion), self.confusion.sum(axis=1)]
+        class_counts.append(self.confusion.sum(axis=0))
+        class_rows = zip(self.classes, *(counts.tolist() for counts in class_counts), strict=True)
         return [
             {
                 "class": format_value(value),
-                "rows": int(true_counts[class_index]),
+                "rows": true_rows,
                 "precision": float(self.precision[class_index]),
-                "precision_interval": list(
-                    compute_wilson_interval(
-                        int(hit_counts[class_index]), int(predicted_counts[class_index])
-                    )
-                ),
+                "precision_interval": list(compute_wilson_interval(hits, predicted_rows)),
                 "recall": float(self.recall[class_index]),
-                "recall_interval": list(
-                    compute_wilson_interval(
-                        int(hit_counts[class_index]), int(true_counts[class_index])
-                    )
-                ),
+                "recall_interval": list(compute_wilson_interval(hits, true_rows)),
             }
-            for class_index, value in enumerate(self.classes)
+            for class_index, (value, hits, true_rows, predicted_rows) in enumerate(class_rows)
         ]
 
     def to_body(self) -> dict[str, Any]:
@@ -233,11 +223,8 @@ class Scores:
 
 
 def _divide_counts(part_counts: Integers, total_counts: Integers) -> Floats:
-    return np.asarray(
-        np.divide(
-            part_counts, total_counts, out=np.full(len(part_counts), np.nan), where=total_counts > 0
-        )
-    )
+    shares = np.full(len(part_counts), np.nan)
+    return np.asarray(np.divide(part_counts, total_counts, out=shares, where=total_counts > 0))
 
 
 def score_model(model: NaiveBayesModel, rows: Any, truth: Any) -> Scores:

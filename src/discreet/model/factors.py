@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -180,28 +181,22 @@ class PairFactor:
 
     def describe_groups(self) -> list[str]:
         """The columns of ``scores``, in words."""
-        group_labels = [
-            [
-                _join_labels(
-                    [
-                        feature_cells.labels[cell_index]
-                        for cell_index in np.flatnonzero(np.array(cell_groups) == group_index)
-                    ]
-                )
-                for group_index in range(max(cell_groups) + 1)
-            ]
-            for feature_cells, cell_groups in zip(self.cells, self.groups, strict=True)
-        ]
+        group_labels = []
+        for feature_cells, cell_groups in zip(self.cells, self.groups, strict=True):
+            cell_labels: list[list[str]] = [[] for _ in range(max(cell_groups) + 1)]
+            for label, group_index in zip(feature_cells.labels, cell_groups, strict=True):
+                if group_index >= 0:
+                    cell_labels[group_index].append(label)
+            group_labels.append(
+                [
+                    " | ".join(labels) if len(labels) <= 3 else f"{labels[0]} … {labels[-1]}"
+                    for labels in cell_labels
+                ]
+            )
         return [
             f"{first_label} & {second_label}"
-            for first_label in group_labels[0]
-            for second_label in group_labels[1]
+            for first_label, second_label in product(*group_labels)
         ]
-
-
-def _join_labels(labels: list[str]) -> str:
-    """A few cells in words: all of them, or the first and the last."""
-    return " | ".join(labels) if len(labels) <= 3 else f"{labels[0]} … {labels[-1]}"
 
 
 def _log_probability(probability: Floats) -> Floats:

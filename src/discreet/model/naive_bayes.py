@@ -108,9 +108,8 @@ class NaiveBayesModel:
         if self.projection is not None:
             columns = self.projection.transform_columns(columns)
         gaussian_columns: list[tuple[GaussianFactor, Any]] = []
-        cell_indices: dict[
-            Cells, Any
-        ] = {}  # a pair mostly has the cells of its features' own tables
+        # a pair mostly has the cells of its features' own tables
+        cell_indices: dict[Cells, Any] = {}
         for factor in self.factors:
             if isinstance(factor, CellFactor):
                 scores_by_cell = np.ascontiguousarray(factor.log_probability.T)
@@ -140,11 +139,8 @@ class NaiveBayesModel:
     def score_matrix(self, matrix: Floats) -> Floats:
         """The same for a float array and a model whose factors are all Gaussian."""
         log_joint = np.tile(self.log_prior, (len(matrix), 1))
-        self._add_gaussian(
-            [factor for factor in self.factors if isinstance(factor, GaussianFactor)],
-            matrix,
-            log_joint,
-        )
+        factors = [factor for factor in self.factors if isinstance(factor, GaussianFactor)]
+        self._add_gaussian(factors, matrix, log_joint)
         return log_joint
 
     @staticmethod
@@ -215,13 +211,8 @@ class NaiveBayesModel:
             single_factor_model = NaiveBayesModel(self.schema, np.zeros(len(log_joint)), [factor])
             class_scores = single_factor_model.predict_joint_log_proba(columns)[0]
             value_label = factor.describe_value(columns[factor.name][0], self.schema)
-            evidence.append(
-                Evidence(
-                    factor.name,
-                    value_label,
-                    float(class_scores[predicted_index] - class_scores[compared_index]),
-                )
-            )
+            log_odds = float(class_scores[predicted_index] - class_scores[compared_index])
+            evidence.append(Evidence(factor.name, value_label, log_odds))
         for pair in self.pairs:
             cell_indices = [
                 feature_cells.encode_column(columns[feature_cells.feature.name])[0]
@@ -262,11 +253,10 @@ class NaiveBayesModel:
 
     def to_json(self) -> str:
         """Write the model as versioned JSON."""
-        factor_bodies = [encode_factor(factor) for factor in self.factors]
         body = {
             "schema": self.schema.to_body(),
             "log_prior": self.log_prior.tolist(),
-            "factors": factor_bodies,
+            "factors": [encode_factor(factor) for factor in self.factors],
             "guarantee": self.guarantee.to_body(),
             "projection": None if self.projection is None else self.projection.to_body(),
             "pairs": [encode_factor(pair) for pair in self.pairs],

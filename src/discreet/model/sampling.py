@@ -91,9 +91,7 @@ def _draw_cell_values(factor: CellFactor, class_indices: Indices, random: Random
     cells, feature = factor.cells, factor.cells.feature
     probability = np.exp(factor.log_probability)
     if cells.missing_index is not None and probability.sum(axis=1).max() > 1.02:
-        probability[:, cells.missing_index] = (
-            0.0  # the model ignores it, or knows its evidence only
-        )
+        probability[:, cells.missing_index] = 0.0  # ignored, or only its evidence is known
     drawn_cells = _draw_indices(probability, class_indices, random)
     if isinstance(feature, Categorical):
         cell_values = np.empty(cells.size, dtype=object)

@@ -301,9 +301,8 @@ class Guarantee:
         """
         if self.neighbours == "replace":
             return self
-        delta = 0.0
-        if self.delta:
-            delta = self.delta * (1 + math.exp(min(self.epsilon, 700.0)))
+        delta_factor = 1 + math.exp(min(self.epsilon, 700.0))
+        delta = self.delta * delta_factor
         if delta >= 1:
             raise PrivacyError(
                 f"as replace-one this promise is void: delta becomes {delta:.3g}; use a smaller one"
@@ -315,11 +314,7 @@ class Guarantee:
             neighbours="replace",
             rho=None if self.rho is None else 4 * self.rho,
             charges=tuple(
-                Charge(
-                    charge.name,
-                    2 * charge.epsilon,
-                    charge.delta * (1 + math.exp(min(self.epsilon, 700.0))),
-                )
+                replace(charge, epsilon=2 * charge.epsilon, delta=charge.delta * delta_factor)
                 for charge in self.charges
             ),
         )
@@ -424,12 +419,10 @@ class Guarantee:
             replace_guarantee = self.as_replace()
         except PrivacyError:
             return "more than this delta allows to state"
-        delta_text = (
-            f" and a delta of {format_rounded_up(replace_guarantee.delta, 2)}"
-            if replace_guarantee.delta
-            else ""
-        )
-        return f"an epsilon of {format_rounded_up(replace_guarantee.epsilon)}{delta_text}"
+        cost_text = f"an epsilon of {format_rounded_up(replace_guarantee.epsilon)}"
+        if replace_guarantee.delta:
+            cost_text += f" and a delta of {format_rounded_up(replace_guarantee.delta, 2)}"
+        return cost_text
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
@@ -488,11 +481,9 @@ def format_odds_factor(epsilon: float) -> str:
     ----------
     epsilon : float
     """
-    return (
-        format_rounded_up(math.exp(epsilon), 3)
-        if epsilon < 50
-        else f"exp({format_rounded_up(epsilon)})"
-    )
+    if epsilon < 50:
+        return format_rounded_up(math.exp(epsilon), 3)
+    return f"exp({format_rounded_up(epsilon)})"
 
 
 def format_odds_sentence(observed_item: str, epsilon: float) -> str:

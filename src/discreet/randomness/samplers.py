@@ -296,14 +296,11 @@ class Random(abc.ABC):
         laplace_scale, filled_count = math.isqrt(math.floor(exact_variance)) + 1, 0
         while filled_count < values.size:
             wanted_count = values.size - filled_count
-            laplace_draws = self.discrete_laplace(
-                laplace_scale, min(DRAWS_PER_CHUNK, wanted_count + wanted_count // 2 + 16)
-            )
-            laplace_draws = laplace_draws[
-                self._accept_draws(
-                    self.words(laplace_draws.size), laplace_draws, exact_variance, laplace_scale
-                )
-            ][:wanted_count]
+            batch_size = min(DRAWS_PER_CHUNK, wanted_count + wanted_count // 2 + 16)
+            laplace_draws = self.discrete_laplace(laplace_scale, batch_size)
+            words = self.words(batch_size)
+            accepted = self._accept_draws(words, laplace_draws, exact_variance, laplace_scale)
+            laplace_draws = laplace_draws[accepted][:wanted_count]
             values[filled_count : filled_count + laplace_draws.size] = laplace_draws
             filled_count += laplace_draws.size
         return values

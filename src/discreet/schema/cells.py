@@ -213,18 +213,13 @@ class Cells:
         )
         other_index = value_count if public_values and self.unseen == "other" else None
         cell_count = value_count + (other_index is not None) + self.feature.optional
+        spellings = {format_value(value): cell for cell, value in enumerate(public_values)}
         for field_name, field_value in (
             ("value_count", value_count),
             ("other_index", other_index),
             ("missing_index", cell_count - 1 if self.feature.optional else None),
             ("size", cell_count),
-            (
-                "spellings",
-                {
-                    format_value(public_value): cell
-                    for cell, public_value in enumerate(public_values)
-                },
-            ),
+            ("spellings", spellings),
         ):
             object.__setattr__(self, field_name, field_value)
 
@@ -419,11 +414,9 @@ def _encode_arrow(column: Any, encode_value: Callable[[Any], int]) -> CellCodes:
     cell_by_code = np.array(
         [encode_value(value) for value in encoded_column.dictionary.to_pylist()], dtype=np.int32
     )
-    return (
-        cell_by_code[encoded_column.indices.to_numpy(zero_copy_only=False)]
-        if len(encoded_column)
-        else cell_by_code
-    )
+    if not len(encoded_column):
+        return cell_by_code
+    return np.asarray(cell_by_code[encoded_column.indices.to_numpy(zero_copy_only=False)])
 
 
 def to_object_array(values: Any) -> NDArray[Any]:
@@ -569,9 +562,8 @@ def compute_equal_width_edges(feature: Numeric, bin_count: int) -> tuple[float, 
         )
     bound_range = feature.upper - feature.lower
     if feature.integer:
-        bin_count = min(
-            bin_count, int(bound_range) + 1
-        )  # values lower … upper, each a bin of its own
+        # values lower … upper, each a bin of its own
+        bin_count = min(bin_count, int(bound_range) + 1)
         inner_edges = [
             feature.lower + math.ceil(bin_number * (bound_range + 1) / bin_count)
             for bin_number in range(1, bin_count)
