@@ -28,8 +28,9 @@ from discreet.papers.paper_figures import Figure, draw_figure
 from discreet.papers.results import (
     PaperCell,
     PaperResults,
-    Statement,
+    StatementCheck,
     Values,
+    check_statements,
     compute_standard_error,
 )
 
@@ -67,6 +68,8 @@ class PaperModule(Protocol):
     CODE: tuple[str, ...]
     """Files and folders of the package whose change makes finished cells stale."""
     REPEATS: int
+    STATEMENTS: dict[str, StatementCheck]
+    """What the paper states, and how each statement is judged."""
 
     @staticmethod
     def list_cells(quick: bool) -> list[PaperCell]:
@@ -79,10 +82,6 @@ class PaperModule(Protocol):
     @staticmethod
     def make_figures(results: PaperResults) -> Iterator[Figure]:
         """The plots."""
-
-    @staticmethod
-    def check_statements(results: PaperResults) -> Iterator[Statement]:
-        """The verdicts."""
 
 
 @dataclass(frozen=True)
@@ -281,16 +280,13 @@ def _write_outputs(
         f"[cells.csv]({paper_name}/cells.csv).",
         "",
     ]
-    statements = list(module.check_statements(results)) if options.figure is None else []
-    if statements:
+    findings = check_statements(module.STATEMENTS, results) if options.figure is None else {}
+    if findings:
         page_lines += ["## What the paper states, and what we measure", ""]
         page_lines += ["| the paper | measured here | verdict |", "|---|---|---|"]
-        for statement in statements:
-            reason_text = f", because {statement.reason}" if statement.reason else ""
-            page_lines += [
-                f"| {statement.claim} | {statement.measured} | "
-                f"**{statement.verdict}**{reason_text} |"
-            ]
+        for claim, finding in findings.items():
+            reason_text = f", because {finding.reason}" if finding.reason else ""
+            page_lines += [f"| {claim} | {finding.measured} | **{finding.verdict}**{reason_text} |"]
         page_lines += [""]
     for figure in module.make_figures(results):
         figure_stem = f"{paper_name}/{figure.name.replace(' ', '-')}"
@@ -309,19 +305,15 @@ def _format_csv(results: PaperResults) -> str:
     for cell, metrics in results.values.items():
         parameters_text = " ".join(f"{key}={value}" for key, value in cell.parameters)
         for metric, metric_values in metrics.items():
-            csv_row = [
-                cell.figure,
-                parameters_text,
-                metric,
-                len(metric_values),
-                f"{np.mean(metric_values):.6g}",
-            ]
+            error = compute_standard_error(metric_values)
             writer.writerow(
                 [
-                    *csv_row,
-                    f"{compute_standard_error(metric_values):.3g}"
-                    if len(metric_values) > 1
-                    else "",
+                    cell.figure,
+                    parameters_text,
+                    metric,
+                    len(metric_values),
+                    f"{np.mean(metric_values):.6g}",
+                    f"{error:.3g}" if len(metric_values) > 1 else "",
                 ]
             )
     return csv_text.getvalue()
