@@ -3,6 +3,7 @@
 import ast
 import builtins
 import json
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -14,6 +15,7 @@ from discreet import CentralNB, EstimationError, LocalNB
 from discreet.compare.comparison import ComparisonSettings, compare_methods
 from discreet.datasets import make_mortgage
 from discreet.display import plots
+from discreet.display.chart_parts import read_stylesheet
 from discreet.errors import MissingDependencyError
 from discreet.model.evaluation import score_model
 
@@ -102,6 +104,11 @@ def test_accuracy_against_epsilon_is_the_comparison(people):
     central, local = (line.get_ydata().tolist() for line in ax.lines[:2])
     assert central == [found.find_best("central", e).accuracy for e in (0.5, 2.0)]
     assert local == [found.find_best("local", e).accuracy for e in (0.5, 2.0)]
+
+
+def test_plots_and_charts_have_the_same_colours():
+    light = read_stylesheet().split("@media")[0]
+    assert tuple(re.findall(r"--chart-[1-6]: (#[0-9a-f]+)", light)) == plots.SERIES_COLOURS[:6]
 
 
 def test_a_missing_matplotlib_is_named_with_its_extra(fitted, monkeypatch):

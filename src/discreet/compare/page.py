@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
 from discreet import __version__
-from discreet.compare.comparison import Comparison, MethodResult
 from discreet.compare.methods import METHODS, TRUST_MODELS
+from discreet.compare.results import Comparison, MethodResult
 from discreet.display.chart_parts import Axis, format_percent, format_whole_percent, read_stylesheet
-from discreet.display.charts import ChartSeries, EstimateRow, render_estimates, render_series
+from discreet.display.charts import EstimateRow, render_estimates, render_series
 from discreet.privacy.guarantee import format_rounded_up
 
 __all__ = ["render_page"]
@@ -64,40 +65,14 @@ def render_page(comparison: Comparison, *, command: str, is_invented: bool = Fal
 
 def _render_curve(comparison: Comparison) -> str:
     epsilons = comparison.settings.epsilons
-    label, share = comparison.majority_class
-    end_epsilons = [epsilons[0], epsilons[-1]]
-    non_private_accuracy = comparison.non_private.accuracy
-    series = []
-    for trust in comparison.trust_models:
-        best_results = [comparison.find_best(trust, epsilon) for epsilon in epsilons]
-        low_bounds, high_bounds = zip(
-            *(result.accuracy_interval for result in best_results), strict=True
-        )
-        series.append(
-            ChartSeries(
-                trust,
-                epsilons,
-                [result.accuracy for result in best_results],
-                low_bounds,
-                high_bounds,
-            )
-        )
-    series += [
-        ChartSeries(
-            f"no privacy ({format_percent(non_private_accuracy)})",
-            end_epsilons,
-            [non_private_accuracy, non_private_accuracy],
-            is_reference=True,
-        ),
-        ChartSeries(
-            f"always “{label}” ({format_percent(share)})",
-            end_epsilons,
-            [share, share],
-            is_reference=True,
-        ),
-    ]
     if len(epsilons) == 1:
         return ""
+    series = [
+        replace(line, label=f"{line.label} ({format_percent(line.y[0])})")
+        if line.is_reference
+        else line
+        for line in comparison.make_accuracy_series()
+    ]
     centre_values = [value for line in series for value in line.y]
     low_end = max(0.0, min(centre_values) - 0.25 * (max(centre_values) - min(centre_values)) - 0.01)
     picture = render_series(
