@@ -13,6 +13,8 @@ __all__ = ["REPORTED_CONFIDENCE", "SAME_OUTPUTS", "Audit", "Verdict"]
 SAME_OUTPUTS = "all outputs are the same"
 REPORTED_CONFIDENCE = 0.99
 """The confidence at which a bound is always reported."""
+MAX_SOUND_PAIRS = 8
+"""Most pairs of inputs without a violation that are shown one by one."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,19 @@ class Audit:
     def is_done(self) -> bool:
         """Whether anything was checked at all."""
         return any(verdict.way != "not done" for verdict in self.verdicts)
+
+    def select_notable(self) -> tuple[list[Verdict], int]:
+        """Verdicts to show (of many sound pairs, the worst), and the number of the others."""
+        sound_verdicts = [
+            verdict
+            for verdict in self.verdicts
+            if verdict.way == "statistical" and not verdict.broken
+        ]
+        if len(sound_verdicts) <= MAX_SOUND_PAIRS:
+            return list(self.verdicts), 0
+        worst_verdict = max(sound_verdicts, key=lambda verdict: verdict.found)
+        notable_verdicts = [verdict for verdict in self.verdicts if verdict not in sound_verdicts]
+        return [*notable_verdicts, worst_verdict], len(sound_verdicts) - 1
 
     def __str__(self) -> str:
         """One line per check."""

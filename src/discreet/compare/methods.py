@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from discreet.errors import SchemaError
 from discreet.schema.schema import Schema
 
-__all__ = ["METHODS", "TRUST_MODELS", "ComparedMethod", "TrustModel", "list_default_methods"]
+__all__ = ["METHODS", "TRUST_MODELS", "ComparedMethod", "TrustModel", "select_methods"]
 
 CLASS_EPSILON_SHARE = 0.3
 """Share of a survey's epsilon that the class gets, at least."""
@@ -208,12 +209,43 @@ METHODS = {
 """Methods by name; those that are not defaults run only if they are named."""
 
 
-def list_default_methods(trust: tuple[str, ...]) -> list[str]:
-    """The methods that are tried if none are named.
+def select_methods(names_text: str | None, trust_text: str) -> tuple[str, ...]:
+    """Select the methods to compare.
 
     Parameters
     ----------
-    trust : tuple of str
-        Trust models, see ``TRUST_MODELS``.
+    names_text : str, optional
+        Names separated by commas, or all; the defaults of the trust models if None.
+    trust_text : str
+        Trust models separated by commas, see ``TRUST_MODELS``.
     """
-    return [name for name, method in METHODS.items() if method.is_default and method.trust in trust]
+    trust_models = _split_names(trust_text)
+    for trust_model in trust_models or [""]:
+        if trust_model not in TRUST_MODELS:
+            raise SchemaError(
+                f"unknown trust model {trust_model!r}; write some of {', '.join(TRUST_MODELS)}"
+            )
+    fitting_methods = {
+        name: method for name, method in METHODS.items() if method.trust in trust_models
+    }
+    if names_text is None:
+        return tuple(name for name, method in fitting_methods.items() if method.is_default)
+    if names_text == "all":
+        return tuple(fitting_methods)
+    method_names = _split_names(names_text)
+    for method_name in method_names:
+        if method_name not in METHODS:
+            raise SchemaError(
+                f"unknown method {method_name!r}; write all, or some of {', '.join(METHODS)}"
+            )
+    selected_names = tuple(name for name in dict.fromkeys(method_names) if name in fitting_methods)
+    if not selected_names:
+        raise SchemaError(
+            f"none of {names_text} belongs to the trust models {', '.join(trust_models)}; write "
+            f"some of {', '.join(fitting_methods)}, or another --trust"
+        )
+    return selected_names
+
+
+def _split_names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
