@@ -252,10 +252,8 @@ class Comparison:
         focus_epsilon = self.settings.focus_epsilon
         accuracy_by_statement: dict[str, float] = {}  # survey and local share one statement
         for trust in self.trust_models:
-            trust_statement, accuracy = (
-                TRUST_MODELS[trust].trust_statement,
-                self.find_best(trust, focus_epsilon).accuracy,
-            )
+            trust_statement = TRUST_MODELS[trust].trust_statement
+            accuracy = self.find_best(trust, focus_epsilon).accuracy
             accuracy_by_statement[trust_statement] = max(
                 accuracy_by_statement.get(trust_statement, 0.0), accuracy
             )

@@ -157,10 +157,8 @@ def _compute_tie_epsilon(dimensions: int, exp_epsilon: Fraction, *, ties_in_both
         ]
         in_upper = [dot > 0 or (ties_in_both and dot == 0) for dot in dot_products]
         in_lower = [dot <= 0 for dot in dot_products]
-        upper_mass, lower_mass = (
-            truth_probability / sum(in_upper),
-            (1 - truth_probability) / sum(in_lower),
-        )
+        upper_mass = truth_probability / sum(in_upper)
+        lower_mass = (1 - truth_probability) / sum(in_lower)
         channel_rows.append(
             [
                 upper_mass * is_upper + lower_mass * is_lower
@@ -175,11 +173,9 @@ def _compute_tail_epsilon(epsilon: float, resolution: int) -> float:
     from discreet.mechanisms.mean import Piecewise
 
     mechanism = Piecewise(epsilon, "published", resolution=resolution)
-    largest_level, half_window, window_mass = (
-        mechanism.largest,
-        mechanism.half_width,
-        Fraction(mechanism.inside_threshold, 1 << 64),
-    )
+    largest_level = mechanism.largest
+    half_window = mechanism.half_width
+    window_mass = Fraction(mechanism.inside_threshold, 1 << 64)
     channel_rows = []
     for level in (-resolution, 1 - resolution, 0, resolution):
         channel_row = [Fraction(0)] * (2 * largest_level + 1)
@@ -213,10 +209,8 @@ def _compute_listing_bias(cell: PaperCell, repeats: int) -> dict[str, list[float
     exp_half_epsilon = math.exp(cell["epsilon"] / 2)
     output_bound = (exp_half_epsilon + 1) / (exp_half_epsilon - 1)
     true_value = 0.5
-    window_start, window_end = (
-        (output_bound + 1) * true_value / 2 - (output_bound - 1) / 2,
-        (output_bound + 1) * true_value / 2 + (output_bound - 1) / 2,
-    )
+    window_start = (output_bound + 1) * true_value / 2 - (output_bound - 1) / 2
+    window_end = (output_bound + 1) * true_value / 2 + (output_bound - 1) / 2
     window_mass = exp_half_epsilon / (exp_half_epsilon + 1)
     mean_output = (
         window_mass * (window_start + window_end) / 2

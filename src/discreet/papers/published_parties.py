@@ -108,10 +108,8 @@ class PublishedRound:
 
     def hide_totals(self, provider: int) -> list[int]:
         """What provider k, from 1, sends under the second system."""
-        modulus, blinding_factor = (
-            self.receiver_key.public.n_squared,
-            self.receiver_factors[provider],
-        )
+        modulus = self.receiver_key.public.n_squared
+        blinding_factor = self.receiver_factors[provider]
         class_totals = self.counts[provider - 1][0]
         return [
             int(blinding_factor * self._receiver_encryptor.encrypt(int(class_total)) % modulus)

@@ -284,10 +284,8 @@ def compute(cell: PaperCell, repeats: int, quick: bool) -> dict[str, list[float]
     if cell.figure == "6":
         from discreet.survey.measure import compute_pse, make_unrelated_channel
 
-        class_shares, channel = (
-            np.array([1 - cell["share"], cell["share"]]),
-            make_unrelated_channel(theta, [0.5] * 2),
-        )
+        class_shares = np.array([1 - cell["share"], cell["share"]])
+        channel = make_unrelated_channel(theta, [0.5] * 2)
         return {"privacy": [compute_pse(class_shares, channel)]}
     if cell.figure == "epsilon":  # ln((theta + (1 - theta) w) / ((1 - theta) w)), w = 2^-questions
         return {
