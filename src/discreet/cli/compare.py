@@ -232,8 +232,7 @@ def _format_accuracy(cell: Any) -> str:
 
 @click.command(
     epilog=format_example(
-        "discreet reproduce surveys --quick",
-        "discreet reproduce all --out docs/papers",
+        "discreet reproduce surveys --quick", "discreet reproduce all --out docs/papers"
     )
 )
 @click.argument("paper", type=click.Choice([*PAPER_NAMES, "all"]))

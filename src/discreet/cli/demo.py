@@ -27,8 +27,7 @@ DIGESTS_FILE = ".demo.json"
 
 @click.command(
     epilog=format_example(
-        "discreet demo",
-        "discreet demo --dataset mushroom --out mushroom --no-open",
+        "discreet demo", "discreet demo --dataset mushroom --out mushroom --no-open"
     )
 )
 @click.option("--dataset", default="mortgage", show_default=True, help="See discreet datasets.")

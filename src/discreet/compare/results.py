@@ -291,10 +291,7 @@ class Comparison:
             },
             "respondents": None
             if self.respondents_needed is None
-            else {
-                **vars(self.respondents_needed),
-                "sentence": self.respondents_needed.sentence,
-            },
+            else {**vars(self.respondents_needed), "sentence": self.respondents_needed.sentence},
             "skipped": dict(self.skipped_methods),
         }
 

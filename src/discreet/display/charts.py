@@ -27,13 +27,7 @@ from discreet.display.chart_parts import (
     render_mark,
 )
 
-__all__ = [
-    "ChartSeries",
-    "EstimateRow",
-    "render_estimates",
-    "render_hundred",
-    "render_series",
-]
+__all__ = ["ChartSeries", "EstimateRow", "render_estimates", "render_hundred", "render_series"]
 
 SERIES_STYLES = 6
 """Number of colours and shapes, as in charts.css; further series repeat them."""
