@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -94,25 +95,22 @@ def compare_methods(
             f"{len(labels)} rows are too few for {settings.folds} folds; have at least "
             f"{10 * settings.folds}"
         )
-    method_epsilons = [
-        (method, run_epsilon) for method in settings.methods for run_epsilon in settings.epsilons
-    ]
-    run_count, runs_done = len(method_epsilons) + 2, 0
+    method_epsilons = list(product(settings.methods, settings.epsilons))
+    run_count = len(method_epsilons) + 2
     results: list[MethodResult] = []
     skipped_methods: dict[str, str] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the caller warns once that data are raw
         run = _ComparisonRun(schema, X, labels, settings)
         non_private = run.score_non_private()
-        for method, epsilon in method_epsilons:
+        for run_number, (method, epsilon) in enumerate(method_epsilons, 1):
             if method not in skipped_methods:
                 try:
                     results.append(run.score_method(method, epsilon))
                 except EstimationError as error:  # a sheet of a billion cells, for instance
                     skipped_methods[method] = str(error)
-            runs_done += 1
             if report_progress:
-                report_progress(runs_done, run_count)
+                report_progress(run_number, run_count)
         results = [result for result in results if result.method not in skipped_methods]
         respondents_needed = run.estimate_respondents_needed(results, settings.focus_epsilon)
     if not results:
