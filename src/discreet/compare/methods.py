@@ -166,6 +166,7 @@ METHOD_ROWS: list[tuple[str, str, str, EstimatorFactory]] = [
         for oracle in ("de", "sue", "oue", "she", "the")
     ),
 ]
+"""Name, trust model, description and factory of every method."""
 METHODS = {
     name: ComparedMethod(name, trust, description, make_estimator, name in DEFAULT_METHODS)
     for name, trust, description, make_estimator in METHOD_ROWS
