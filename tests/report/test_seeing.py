@@ -9,9 +9,10 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from discreet import CentralNB, EstimationError, LocalNB
+from discreet import Categorical, CentralNB, EstimationError, LocalNB, Schema
 from discreet.compare.comparison import ComparisonSettings, compare_methods
 from discreet.datasets import make_mortgage
 from discreet.display import plots
@@ -93,6 +94,16 @@ def test_plots_show_what_the_numbers_say(people, fitted):
     ax = plots.plot_reliability(scores)
     points = ax.containers[0].lines[0].get_ydata()
     assert list(points) == pytest.approx([one["hits"] for one in scores.to_body()["reliability"]])
+
+
+@pytest.mark.parametrize("classes", [[False, True], [0.0, 1.0]])
+def test_classes_that_are_not_text_are_plotted(classes):
+    pytest.importorskip("matplotlib").use("Agg")
+    schema = Schema([Categorical("a", ["x", "y"], optional=False)], "c", classes)
+    y = np.repeat(classes, 100)
+    X = np.where(np.arange(200) % 3 == y, "x", "y").astype(object)[:, None]
+    model = CentralNB(1.0, schema=schema, random_state=0).fit(X, y).model_
+    assert model.plot().patches
 
 
 @pytest.mark.slow

@@ -179,12 +179,8 @@ def _compute_tail_epsilon(epsilon: float, resolution: int) -> float:
     channel_rows = []
     for level in (-resolution, 1 - resolution, 0, resolution):
         channel_row = [Fraction(0)] * (2 * largest_level + 1)
-        left_tail = range(-largest_level, level - half_window) or range(
-            -largest_level, -largest_level + 1
-        )
-        right_tail = range(level + half_window + 1, largest_level + 1) or range(
-            largest_level, largest_level + 1
-        )
+        left_tail = range(-largest_level, max(level - half_window, 1 - largest_level))
+        right_tail = range(min(level + half_window + 1, largest_level), largest_level + 1)
         window = range(level - half_window, level + half_window + 1)
         tail_mass = (1 - window_mass) / 2
         for points, mass in (

@@ -228,12 +228,6 @@ class PaperResults:
         cell_values = self.get_values(figure, metric, **parameters)
         return float(np.mean(cell_values)) if len(cell_values) else math.nan
 
-    def compute_standard_error(
-        self, figure: str, metric: str = "accuracy", **parameters: Any
-    ) -> float:
-        """Standard error of the mean."""
-        return compute_standard_error(self.get_values(figure, metric, **parameters))
-
     def average_over(
         self,
         figure: str,
