@@ -104,26 +104,15 @@ def _format_times(count: int) -> str:
 
 def _render_focus(comparison: Comparison) -> str:
     focus_epsilon = comparison.settings.focus_epsilon
-    estimate_rows = []
-    for trust in comparison.trust_models:
-        result = comparison.find_best(trust, focus_epsilon)
-        estimate_rows.append(
-            EstimateRow(
-                trust,
-                result.accuracy,
-                *result.accuracy_interval,
-                note=TRUST_MODELS[trust].trust_statement,
-            )
-        )
-    non_private = comparison.non_private
-    estimate_rows.append(
-        EstimateRow(
-            "no privacy",
-            non_private.accuracy,
-            *non_private.accuracy_interval,
-            note="the trainer is trusted",
-        )
-    )
+    compared_results = [
+        (trust, comparison.find_best(trust, focus_epsilon), TRUST_MODELS[trust].trust_statement)
+        for trust in comparison.trust_models
+    ]
+    compared_results.append(("no privacy", comparison.non_private, "the trainer is trusted"))
+    estimate_rows = [
+        EstimateRow(name, result.accuracy, *result.accuracy_interval, note=note)
+        for name, result, note in compared_results
+    ]
     label, majority_share = comparison.majority_class
     picture = render_estimates(
         estimate_rows,
@@ -157,11 +146,6 @@ def _render_respondents(comparison: Comparison) -> str:
 
 
 def _render_methods(comparison: Comparison) -> str:
-    best_methods = {
-        (trust, epsilon): comparison.find_best(trust, epsilon).method
-        for trust in comparison.trust_models
-        for epsilon in comparison.settings.epsilons
-    }
     table_rows = ""
     has_choices = len(comparison.settings.methods) > len(comparison.trust_models)
     for trust in comparison.trust_models:
@@ -169,7 +153,7 @@ def _render_methods(comparison: Comparison) -> str:
             (result for result in comparison.results if result.trust == trust),
             key=lambda result: (result.epsilon, result.method),
         ):
-            is_best = has_choices and best_methods[trust, result.epsilon] == result.method
+            is_best = has_choices and comparison.find_best(trust, result.epsilon) is result
             table_rows += _render_row(
                 result, f"{result.method}\u00a0★" if is_best else result.method
             )
@@ -184,12 +168,9 @@ def _render_methods(comparison: Comparison) -> str:
         ">time to train (s)",
         ">sent per person (bytes)",
     )
-    method_descriptions = {
-        method_name: METHODS[method_name].description for method_name in comparison.settings.methods
-    }
     description_items = "".join(
-        f"<dt>{method_name}</dt><dd>{escape(description)}</dd>"
-        for method_name, description in method_descriptions.items()
+        f"<dt>{method_name}</dt><dd>{escape(METHODS[method_name].description)}</dd>"
+        for method_name in comparison.settings.methods
     )
     skipped_notes = "".join(
         f'<p class="lead">{escape(method_name)} was left out: {escape(reason)}.</p>'

@@ -145,16 +145,9 @@ def _compute_listing_epsilon(listing: str, epsilon: float) -> float:
 
 def _compute_tie_epsilon(dimensions: int, exp_epsilon: Fraction, *, ties_in_both: bool) -> float:
     """Duchi in an even dimension, ties in T- only (listing 5.3) or in both sets (the text)."""
-    cube_corners = list(itertools.product((-1, 1), repeat=dimensions))
+    cube_corners = np.array(list(itertools.product((-1, 1), repeat=dimensions)))
     truth_probability, channel_rows = exp_epsilon / (exp_epsilon + 1), []
-    for true_corner in cube_corners:
-        dot_products = [
-            sum(
-                corner_sign * true_sign
-                for corner_sign, true_sign in zip(corner, true_corner, strict=True)
-            )
-            for corner in cube_corners
-        ]
+    for dot_products in (cube_corners @ cube_corners.T).tolist():
         in_upper = [dot > 0 or (ties_in_both and dot == 0) for dot in dot_products]
         in_lower = [dot <= 0 for dot in dot_products]
         upper_mass = truth_probability / sum(in_upper)

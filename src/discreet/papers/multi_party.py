@@ -235,8 +235,9 @@ def _time_vertical(table: str, protocol: str) -> dict[str, float]:
         own_columns = {name: feature_columns[name] for name in manifest.columns[identity.name]}
         elapsed, tables_message = _time_call(partial(provider_party.make_tables, own_columns))
         slowest = max(slowest, elapsed)
-        tables_bytes = tables_message.to_bytes()
-        label_time += _time_call(partial(label_provider.receive, tables_bytes))[0]
+        label_time += _time_call(
+            lambda text=tables_message: label_provider.receive(text.to_bytes())  # type: ignore[misc]
+        )[0]
     correction_time = 0.0
     if collector.protocol.needs_correction:
         correction_time, correction = _time_call(collector.make_correction)
@@ -299,12 +300,12 @@ def _score_table(table: str, repeats: int) -> dict[str, list[float]]:
         "classes": [len(dataset.schema.classes)],
         "non-private accuracy": [exact.accuracy],
     }
+
+    def fit(X: Any, y: Any, epsilon: float, seed: int) -> Any:
+        nb = FederatedNB(epsilon, providers=3, schema=dataset.schema, random_state=seed)
+        return nb.fit(X, y).model_
+
     for epsilon in (0.1, 1.0):
-
-        def fit(X: Any, y: Any, epsilon: float, seed: int) -> Any:
-            nb = FederatedNB(epsilon, providers=3, schema=dataset.schema, random_state=seed)
-            return nb.fit(X, y).model_
-
         values_by_metric[f"accuracy at epsilon {format_rounded_up(epsilon)}"] = [
             cross_validate(
                 partial(fit, epsilon=epsilon, seed=seed), dataset.X, dataset.y, count=5, seed=seed

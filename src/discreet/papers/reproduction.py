@@ -1,9 +1,15 @@
 """Reproduction of a paper: cells that are computed once, figures, statements with verdicts.
 
 A paper is a module that lists its cells (each a handful of parameters), computes one of them, draws
-its figures and judges the paper's statements by the figures. Everything else is here: cells run in
-parallel, finished ones are kept under the digest of code and parameters, and what comes out is a
-CSV file of every cell, plots, and a page.
+its figures and judges the paper's statements by the figures:
+
+- ``TITLE`` and ``NOTES`` of its page, ``REPEATS``, the usual number of repetitions, and ``CODE``,
+  the files and folders of the package whose change makes finished cells stale;
+- ``list_cells(quick)``, and ``compute(cell, repeats, quick)``, a number for each repetition;
+- ``make_figures(results)``, and ``STATEMENTS``, each with the function that judges it.
+
+Everything else is here: cells run in parallel, finished ones are kept under the digest of code and
+parameters, and what comes out is a CSV file of every cell, plots, and a page.
 """
 
 from __future__ import annotations
@@ -18,17 +24,16 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from discreet.errors import SchemaError
 from discreet.files.atomic_writing import write_atomic
-from discreet.papers.paper_figures import Figure, draw_figure
+from discreet.papers.paper_figures import draw_figure
 from discreet.papers.results import (
     PaperCell,
     PaperResults,
-    StatementCheck,
     Values,
     check_statements,
     compute_standard_error,
@@ -36,7 +41,6 @@ from discreet.papers.results import (
 
 __all__ = [
     "PAPERS",
-    "PaperModule",
     "ReproductionOptions",
     "describe_left_out",
     "load_paper",
@@ -58,30 +62,6 @@ JUDGEMENT_MARKER = (
 """Marker line in a paper's module: below it are texts and plots, which do not affect cells."""
 
 ProgressCallback = Callable[[int, int], None]
-
-
-class PaperModule(Protocol):
-    """What a module of this folder provides."""
-
-    TITLE: str
-    NOTES: str
-    CODE: tuple[str, ...]
-    """Files and folders of the package whose change makes finished cells stale."""
-    REPEATS: int
-    STATEMENTS: dict[str, StatementCheck]
-    """What the paper states, and how each statement is judged."""
-
-    @staticmethod
-    def list_cells(quick: bool) -> list[PaperCell]:
-        """What is computed."""
-
-    @staticmethod
-    def compute(cell: PaperCell, repeats: int, quick: bool) -> Values:
-        """The values of one cell, a number for each repetition."""
-
-    @staticmethod
-    def make_figures(results: PaperResults) -> Iterator[Figure]:
-        """The plots."""
 
 
 @dataclass(frozen=True)
@@ -152,17 +132,6 @@ def _is_silent(node: ast.AST) -> bool:
     return target_names in (["TITLE"], ["NOTES"], ["SEEDING"])
 
 
-def _get_cache_path(
-    options: ReproductionOptions, paper_name: str, code_digest: str, cell: PaperCell, repeats: int
-) -> Path:
-    cell_key = json.dumps([cell.figure, cell.parameters, repeats, options.quick])
-    return (
-        options.cache
-        / paper_name
-        / f"{hashlib.sha256((code_digest + cell_key).encode()).hexdigest()[:32]}.json"
-    )
-
-
 def _compute_cell(paper_name: str, cell: PaperCell, repeats: int, quick: bool) -> Values:
     import warnings
 
@@ -211,10 +180,11 @@ def reproduce_paper(
             f"{paper_name} has no figure {options.figure}; write one of {', '.join(figure_names)}"
         )
     code_digest, values_by_cell = _compute_code_digest(module), {}
-    cache_files = {
-        cell: _get_cache_path(options, paper_name, code_digest, cell, repetitions) for cell in cells
-    }
-    for cell, cache_file in cache_files.items():
+    cache_files = {}
+    for cell in cells:
+        cell_key = json.dumps([cell.figure, cell.parameters, repetitions, options.quick])
+        digest = hashlib.sha256((code_digest + cell_key).encode()).hexdigest()
+        cache_files[cell] = cache_file = options.cache / paper_name / f"{digest[:32]}.json"
         if cache_file.exists():
             values_by_cell[cell] = json.loads(cache_file.read_text("utf-8"))["values"]
     missing_cells = [cell for cell in cells if cell not in values_by_cell]
