@@ -521,8 +521,8 @@ def _check_guarantee(results: PaperResults) -> Finding:
         f"of 300 random tables, down to {min(sensitivity_ratios):.2f} of it; line 14 between two "
         "neighbours: "
         + ", ".join(
-            f"claimed {claimed:g}, real at least {real_epsilon:.2f}"
-            for claimed, real_epsilon in real_epsilons.items()
+            f"claimed {claimed:g}, real at least {real_loss:.2f}"
+            for claimed, real_loss in real_epsilons.items()
         ),
         "does not hold" if is_broken or underestimated_share > 0 else "holds",
         "theorems 4 and 7 bound how far the statistic drifts, not its local sensitivity at a "
