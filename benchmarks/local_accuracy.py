@@ -54,7 +54,7 @@ def rows_of(name: str) -> tuple[Any, np.ndarray, Any]:
 def cell(task: tuple[str, float, str, int]) -> tuple[str, float, str, np.ndarray]:
     """Accuracies of one method on one table at one epsilon, a number a repetition."""
     from discreet import LocalNB
-    from discreet.papers.local_nb import make_published_estimator
+    from discreet.papers.local_nb_experiments import make_published_estimator
 
     name, epsilon, method, repeats = task
     warnings.simplefilter("ignore")

@@ -10,8 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 from discreet.cli import main
-from discreet.papers import local_nb, mechanisms, multi_party, reproduction, smooth_sensitivity
-from discreet.papers.local_nb import _score_all_answered
+from discreet.papers import (
+    local_nb_experiments,
+    local_nb_statements,
+    mechanisms,
+    multi_party,
+    reproduction,
+    smooth_sensitivity,
+)
+from discreet.papers.local_nb_experiments import score_all_answered
 from discreet.papers.reproduction import (
     PAPERS,
     ReproductionOptions,
@@ -23,6 +30,7 @@ from discreet.papers.results import (
     PaperCell,
     PaperResults,
     check_all_hold,
+    check_statements,
     format_verdict,
 )
 
@@ -96,12 +104,17 @@ def test_the_listings_have_the_epsilons_that_enumeration_gives():
     assert found["5.4 Piecewise, grid 16"] > np.log(2 * 16)
 
 
+def judge(values):
+    findings = check_statements(mechanisms.STATEMENTS, PaperResults(values))
+    return {claim: finding.verdict for claim, finding in findings.items()}
+
+
 @pytest.mark.slow
 def test_a_verdict_follows_the_figures():
     """The known-bad twin: with other values the same statement gets another verdict."""
     cells = [c for c in mechanisms.list_cells(True) if c.figure != "bayes"]
     values = {cell: mechanisms.compute(cell, 4, True) for cell in cells}
-    good = {one.claim: one.verdict for one in mechanisms.check_statements(PaperResults(values))}
+    good = judge(values)
     assert good["Laplace is worse than Duchi below epsilon 2.3 and better above"] == "holds"
     assert good["5.3 Duchi, d = 2 has the epsilon it claims"] == "does not hold"
     for cell in cells:
@@ -109,7 +122,7 @@ def test_a_verdict_follows_the_figures():
             values[cell] = {"epsilon": [cell["claimed"]]}
         if cell.figure == "error" and cell["mechanism"] == "Laplace":
             values[cell] = values[cell] | {"worst variance": [1e-9]}
-    bad = {one.claim: one.verdict for one in mechanisms.check_statements(PaperResults(values))}
+    bad = judge(values)
     assert bad["5.3 Duchi, d = 2 has the epsilon it claims"] == "holds"
     assert bad["Piecewise is good at small and at large epsilon"] == "does not hold"
     crossing = "Laplace is worse than Duchi below epsilon 2.3 and better above"
@@ -125,7 +138,7 @@ def compute(cell):
     """Old words."""
     return 2 * cell  # why
 '''
-    rest = f"\n{reproduction.JUDGEMENT_MARKER}\ndef check_statements(): ...\n"
+    rest = f"\n{reproduction.JUDGEMENT_MARKER}\ndef make_figures(): ...\n"
     meaning = reproduction._extract_computation(source)
     for old, new in (
         ("A paper", "This paper"),
@@ -191,8 +204,8 @@ def near(gap, seed):
     values = {
         PaperCell.from_parameters("2", table="car", oracle="none"): {"accuracy": list(splits)}
     }
-    for oracle in local_nb.ORACLES:
-        for reading in local_nb.EPSILON_READINGS:
+    for oracle in local_nb_experiments.ORACLES:
+        for reading in local_nb_experiments.EPSILON_READINGS:
             cell = PaperCell.from_parameters(
                 "2", table="car", oracle=oracle, epsilon=3.0, reading=reading
             )
@@ -204,7 +217,7 @@ def test_very_close_does_not_hang_on_the_seed():
     """The twin, a mean against a limit, changes its mind where the truth is at the limit."""
     for gap, told in ((0.005, "holds"), (0.04, "does not hold"), (0.02, "undecided")):
         found = [near(gap, seed) for seed in range(20)]
-        assert {local_nb._check_near_exact(one, ["car"], 3.0).verdict for one in found} == {told}
+        assert {local_nb_statements._check_near_exact(one).verdict for one in found} == {told}
     about = {"table": "car", "oracle": "de", "epsilon": 3.0, "reading": "per report"}
     twin = {
         one.compute_mean("2", table="car", oracle="none") - one.compute_mean("2", **about) < 0.02
@@ -261,7 +274,7 @@ def test_every_answer_counts_once_where_everyone_answers_everything():
         bins=5,
         random_state=0,
     ).fit(X[:50], y[:50])
-    found = _score_all_answered(nb.plan_, X, y, X, y, 0)
+    found = score_all_answered(nb.plan_, X, y, X, y, 0)
     exact = LocalNB(float("inf"), schema=data.schema, bins=5, random_state=0).fit(X, y)
     assert found == pytest.approx(exact.score(X, y), abs=0.01)
 

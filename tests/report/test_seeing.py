@@ -3,17 +3,20 @@
 import ast
 import builtins
 import json
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from discreet import CentralNB, EstimationError, LocalNB
+from discreet import Categorical, CentralNB, EstimationError, LocalNB, Schema
 from discreet.compare.comparison import ComparisonSettings, compare_methods
 from discreet.datasets import make_mortgage
 from discreet.display import plots
+from discreet.display.chart_parts import read_stylesheet
 from discreet.errors import MissingDependencyError
 from discreet.model.evaluation import score_model
 
@@ -93,6 +96,16 @@ def test_plots_show_what_the_numbers_say(people, fitted):
     assert list(points) == pytest.approx([one["hits"] for one in scores.to_body()["reliability"]])
 
 
+@pytest.mark.parametrize("classes", [[False, True], [0.0, 1.0]])
+def test_classes_that_are_not_text_are_plotted(classes):
+    pytest.importorskip("matplotlib").use("Agg")
+    schema = Schema([Categorical("a", ["x", "y"], optional=False)], "c", classes)
+    y = np.repeat(classes, 100)
+    X = np.where(np.arange(200) % 3 == y, "x", "y").astype(object)[:, None]
+    model = CentralNB(1.0, schema=schema, random_state=0).fit(X, y).model_
+    assert model.plot().patches
+
+
 @pytest.mark.slow
 def test_accuracy_against_epsilon_is_the_comparison(people):
     pytest.importorskip("matplotlib").use("Agg")
@@ -102,6 +115,11 @@ def test_accuracy_against_epsilon_is_the_comparison(people):
     central, local = (line.get_ydata().tolist() for line in ax.lines[:2])
     assert central == [found.find_best("central", e).accuracy for e in (0.5, 2.0)]
     assert local == [found.find_best("local", e).accuracy for e in (0.5, 2.0)]
+
+
+def test_plots_and_charts_have_the_same_colours():
+    light = read_stylesheet().split("@media")[0]
+    assert tuple(re.findall(r"--chart-[1-6]: (#[0-9a-f]+)", light)) == plots.SERIES_COLOURS[:6]
 
 
 def test_a_missing_matplotlib_is_named_with_its_extra(fitted, monkeypatch):

@@ -11,7 +11,7 @@ from scipy import stats
 from discreet import Categorical, EstimationError, Schema
 from discreet.collection.simulation import simulate_tally
 from discreet.papers import surveys as figures
-from discreet.papers.results import PaperCell, PaperResults
+from discreet.papers.results import PaperCell, PaperResults, check_statements
 from discreet.randomness import SeededRandom
 from discreet.survey.inversion import estimate_statistics
 from discreet.survey.questionnaire import Questionnaire
@@ -74,7 +74,8 @@ def test_the_verdicts_are_these(monkeypatch):
     """300 repetitions of every cell on both tables."""
     monkeypatch.setattr(figures, "DEFAULT_REPEATS", 2)
     values = {cell: figures.compute(cell, 300, True) for cell in figures.list_cells(True)}
-    found = {one.claim: one.verdict for one in figures.check_statements(PaperResults(values))}
+    findings = check_statements(figures.STATEMENTS, PaperResults(values))
+    found = {claim: finding.verdict for claim, finding in findings.items()}
     verdicts = list(found.values())
     assert verdicts[:5] == ["holds"] * 3 + ["holds", "holds only for few questions"]
     assert found["Near theta = 1/2 unrelated questions are better than related ones"] == "holds"
@@ -96,7 +97,8 @@ def test_the_verdicts_are_these(monkeypatch):
         else value
         for cell, value in values.items()
     }
-    bad = [one.verdict for one in figures.check_statements(PaperResults(swapped))]
+    findings = check_statements(figures.STATEMENTS, PaperResults(swapped))
+    bad = [finding.verdict for finding in findings.values()]
     assert bad[:3] != ["holds"] * 3
 
 

@@ -66,7 +66,9 @@ def extract_leaves(artefact: Any) -> Leaves:
             continue
         leaves_by_path[leaf_name] = value
         if isinstance(value, float) and not value.is_integer() and math.isfinite(value):
-            leaves_by_path[f"{leaf_name} lowest bit"] = _find_lowest_bit(value)
+            # the exponent of the lowest bit that is set: 0.75 is 3/4, so -2
+            denominator = value.as_integer_ratio()[1]
+            leaves_by_path[f"{leaf_name} lowest bit"] = float(1 - denominator.bit_length())
     direct_values = [
         value for path, value in leaves_by_path.items() if not path.endswith(DERIVED_SUFFIXES)
     ]
@@ -81,12 +83,6 @@ def _make_unused_name(name: str, used_names: Mapping[str, Any]) -> str:
     while name in used_names:
         name += " again"
     return name
-
-
-def _find_lowest_bit(value: float) -> float:
-    """The exponent of the lowest bit that is set: 0.75 is 3/4, so -2."""
-    denominator = value.as_integer_ratio()[1]
-    return float(1 - denominator.bit_length())
 
 
 def _iter_leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, float | str]]:
@@ -188,7 +184,8 @@ def _parse_documents(text: str) -> list[Any]:
     decoder, next_start = json.JSONDecoder(object_pairs_hook=_keep_all_members), 0
     documents: list[Any] = []
     while True:
-        start = _skip_space(text, next_start)
+        space_match = WHITE_SPACE_PATTERN.match(text, next_start)
+        start = next_start if space_match is None else space_match.end()
         if start == len(text) and documents:
             return documents
         if text[start : start + 1] not in ("{", "["):
@@ -203,11 +200,6 @@ def _keep_all_members(key_values: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in key_values:
         members[_make_unused_name(key, members)] = value
     return members
-
-
-def _skip_space(text: str, start: int) -> int:
-    space_match = WHITE_SPACE_PATTERN.match(text, start)
-    return start if space_match is None else space_match.end()
 
 
 def make_skeleton(text: str) -> str:

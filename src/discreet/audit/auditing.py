@@ -149,22 +149,22 @@ def _compute_laws(walk: EnumerableCheck, max_paths: int) -> tuple[dict[str, Any]
 def _check_statistically(
     subject: Subject, effort: Effort, progress: ProgressCallback
 ) -> list[Verdict]:
-    verdicts, total_outputs = [], 2 * effort.samples * len(subject.pairs)
+    verdicts: list[Verdict] = []
     pair_count = len(subject.pairs)
+    total_outputs = 2 * effort.samples * pair_count
     pair_alpha = (1 - effort.confidence) / pair_count
     reported_alpha = (1 - REPORTED_CONFIDENCE) / pair_count
     if effort.processes > 1:
         require_portable(subject)
     with ExitStack() as exit_stack:
-        workers = [exit_stack.enter_context(start_worker()) for _ in range(effort.processes)]
-        if effort.processes == 1:
-            workers = []
-        elif seeded_verdict := find_repetition(subject, workers, effort.seconds / 5):
-            return [replace(seeded_verdict, confidence=effort.confidence)]
+        worker_count = effort.processes if effort.processes > 1 else 0
+        workers = [exit_stack.enter_context(start_worker()) for _ in range(worker_count)]
+        if workers and (seeded := find_repetition(subject, workers, effort.seconds / 5)):
+            return [replace(seeded, confidence=effort.confidence)]
         start_time = time.monotonic()
         for pair_number, pair in enumerate(subject.pairs):
             outputs_before = 2 * effort.samples * pair_number
-            deadline = start_time + effort.seconds * (pair_number + 1) / len(subject.pairs)
+            deadline = start_time + effort.seconds * (pair_number + 1) / pair_count
             report_pair = partial(_report_progress, progress, outputs_before, total_outputs)
             pair_samples = draw_samples(
                 subject.release, pair, effort.samples, workers, deadline, report_pair
@@ -197,17 +197,22 @@ def _compare_samples(
     reported_alpha: float,
 ) -> Verdict:
     """Fit scores, choose an event and confirm it, each on its own samples."""
-    verdict = Verdict(pair.check, "statistical", subject.epsilon, subject.delta)
     quarter_size = len(pair_samples[0]) // 4
     fit_samples, choose_samples, confirm_samples = (
-        (pair_samples[0][sample_slice], pair_samples[1][sample_slice])
-        for sample_slice in (
-            slice(quarter_size),
-            slice(quarter_size, 2 * quarter_size),
-            slice(2 * quarter_size, None),
+        (pair_samples[0][start:end], pair_samples[1][start:end])
+        for start, end in (
+            (0, quarter_size),
+            (quarter_size, 2 * quarter_size),
+            (2 * quarter_size, None),
         )
     )
-    verdict = replace(verdict, samples=2 * len(pair_samples[0]))
+    verdict = Verdict(
+        pair.check,
+        "statistical",
+        subject.epsilon,
+        subject.delta,
+        samples=2 * len(pair_samples[0]),
+    )
     failure_text = _describe_failures(pair_samples)
     not_done = replace(verdict, way="not done", note=f"every run ended with {failure_text}")
     event = choose_event(fit_samples, choose_samples, subject.delta)
@@ -219,10 +224,8 @@ def _compare_samples(
         first_count, second_count, input_names = second_count, first_count, input_names[::-1]
     sample_count, delta = len(confirm_samples[0]), subject.delta
     epsilon_bound, reported_bound = (
-        float(
-            compute_lower_bound(first_count, second_count, sample_count, error_probability, delta)
-        )
-        for error_probability in (alpha, reported_alpha)
+        float(compute_lower_bound(first_count, second_count, sample_count, error, delta))
+        for error in (alpha, reported_alpha)
     )
     if failure_text and epsilon_bound <= subject.epsilon:  # errors may be the event
         return not_done

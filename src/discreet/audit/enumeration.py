@@ -67,11 +67,9 @@ class EnumeratedRandom(Random):
     simulated: ClassVar[bool] = True
 
     def __init__(self, path: Sequence[int]) -> None:
-        self.path, self.branches_taken, self.probability = (
-            path,
-            list[tuple[int, int]](),
-            Fraction(1),
-        )
+        self.path = path
+        self.branches_taken: list[tuple[int, int]] = []
+        self.probability = Fraction(1)
 
     def choose(self, probabilities: Sequence[Fraction]) -> int:
         """Take the branch of the path; branches of probability zero are skipped."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
 from typing import Any
@@ -110,14 +110,9 @@ def make_collection_subject(collection: Collection) -> Subject:
             f"this {collection.kind} promises no epsilon, so there is nothing to audit: "
             f"{'; '.join(guarantee.void_reasons)}"
         )
-    groups: list[int | None] = [None]
-    if collection.assignment == "groups":
-        groups = list(range(len(collection.questions)))
-    checks = _make_device_checks(collection, groups) or _make_mechanism_checks(collection)
-    record_schema = getattr(collection, "original", collection.schema)
-    is_shuffled = guarantee.unshuffled is not None
     is_assigned = collection.assignment == "groups"
-    record_pairs = _iter_record_pairs(collection, record_schema)
+    is_shuffled = guarantee.unshuffled is not None
+    record_pairs = _iter_record_pairs(collection, is_assigned)
     pairs = list(islice(record_pairs, MAX_TRIED))
     omitted_count = sum(1 for _ in record_pairs)
     coverage_note = f", {MAX_TRIED} of {MAX_TRIED + omitted_count} pairs" if omitted_count else ""
@@ -129,18 +124,23 @@ def make_collection_subject(collection: Collection) -> Subject:
         0.0 if is_shuffled else guarantee.delta,
         AssignedDevice(collection) if is_assigned else RespondentDevice(collection),
         pairs,
-        checks,
+        _make_device_checks(collection, is_assigned) or _make_mechanism_checks(collection),
     )
 
 
-def _iter_record_pairs(collection: Any, schema: Schema) -> Iterator[Pair]:
+def _get_record_schema(collection: Any) -> Schema:
+    schema: Schema = getattr(collection, "original", collection.schema)
+    return schema
+
+
+def _iter_record_pairs(collection: Any, is_assigned: bool) -> Iterator[Pair]:
     """Iterate over pairs: the first value of every feature against the last, and single changes.
 
     A device may give away a value that is neither the first nor the last, or that something is
     missing. Where questions are assigned, a value is tried with every question about it.
     """
+    schema = _get_record_schema(collection)
     low_record, high_record = make_corner_record(schema, False), make_corner_record(schema, True)
-    is_assigned = collection.assignment == "groups"
     asked_columns = [
         collection.get_asked_columns(question) for question in range(len(collection.questions))
     ]
@@ -166,15 +166,11 @@ def _iter_record_pairs(collection: Any, schema: Schema) -> Iterator[Pair]:
     named_values.append([(schema.target, value) for value in reversed(schema.classes)])
     for name, value in filter(None, chain.from_iterable(zip_longest(*named_values))):
         if value != low_record[name]:
-            asking_questions = (
-                [
-                    question_number
-                    for question_number, names in enumerate(asked_columns)
-                    if name in names
-                ]
-                if is_assigned
-                else []
-            )
+            asking_questions = [
+                question
+                for question, names in enumerate(asked_columns)
+                if is_assigned and name in names
+            ]
             pair_words = f"{name} {'missing' if value is None else value}"
             for question in asking_questions or [0]:
                 yield make_pair(question, pair_words, {**low_record, name: value})
@@ -184,21 +180,22 @@ def _get_edges(collection: Any) -> dict[str, Any]:
     return {name: cells.edges for name, cells in collection.cells.items() if cells.edges}
 
 
-def _make_device_checks(collection: Any, groups: Sequence[int | None]) -> list[EnumerableCheck]:
+def _make_device_checks(collection: Any, is_assigned: bool) -> list[EnumerableCheck]:
     """Checks of every record and every path through the device, if these are few."""
-    record_schema = getattr(collection, "original", collection.schema)
+    record_schema = _get_record_schema(collection)
     bin_edges = _get_edges(collection)
-    output_counts = [question.outputs for question in collection.questions]
     all_records = list(
         islice(iter_records(record_schema, record_schema.names, bin_edges), MAX_TRIED + 1)
     )
-    path_count = (
-        collection.question_outcomes
-        * max((output_count or math.inf) for output_count in output_counts) ** collection.reports
-    )
+    max_outputs = max(question.outputs or math.inf for question in collection.questions)
+    path_count = collection.question_outcomes * max_outputs**collection.reports
     if len(all_records) > MAX_TRIED or len(all_records) * path_count > MAX_DEVICE_PATHS:
         return []
-    inputs = [(_describe_record(record), record) for record in all_records]
+    inputs = [
+        (", ".join(f"{name} {value}" for name, value in record.items()), record)
+        for record in all_records
+    ]
+    groups = range(len(collection.questions)) if is_assigned else [None]
     return [
         EnumerableCheck(
             "every text that leaves the device of every person"
@@ -220,10 +217,6 @@ def _make_mechanism_checks(collection: Any) -> list[EnumerableCheck]:
         for name, mechanism in collection.mechanisms
         for walk in make_oracle_subject(mechanism).checks
     ]
-
-
-def _describe_record(record: Record) -> str:
-    return ", ".join(f"{name} {value}" for name, value in record.items())
 
 
 @dataclass(frozen=True)

@@ -82,15 +82,10 @@ def make_function_subject(
         epsilon,
         delta,
         ForeignProgram(function),
-        [_coerce_pair(given_pair) for given_pair in pairs],
-    )
-
-
-def _coerce_pair(pair_or_inputs: Any) -> Pair:
-    return (
-        pair_or_inputs
-        if isinstance(pair_or_inputs, Pair)
-        else Pair("the first input", "the second", *pair_or_inputs)
+        [
+            pair if isinstance(pair, Pair) else Pair("the first input", "the second", *pair)
+            for pair in pairs
+        ],
     )
 
 
@@ -158,25 +153,19 @@ def make_classifier_subject(
     subject = make_function_subject(
         ClassifierFit(classifier, probe), pairs, float(claimed_epsilon), claimed_delta
     )
+    method = estimator_params.get("method", "histogram")
+    if method in STATISTIC_PAIRS:
+        noise_shares = 0  # no one-sided event attains the ratio of two Cauchy laws
+    else:
+        noise_shares = 1 if schema is None else _count_noisy_numbers(schema, method != "histogram")
     name = f"{type(classifier).__name__}, epsilon {format_rounded_up(claimed_epsilon)}"
-    return replace(
-        subject,
-        name=name,
-        shared=_count_noise_shares(schema, estimator_params.get("method", "histogram")),
-    )
-
-
-def _count_noise_shares(schema: Schema | None, method: str) -> int:
-    if method in STATISTIC_PAIRS:  # no one-sided event attains the ratio of two Cauchy laws
-        return 0
-    return 1 if schema is None else _count_noisy_numbers(schema, method != "histogram")
+    return replace(subject, name=name, shared=noise_shares)
 
 
 def _count_noisy_numbers(schema: Schema, with_moments: bool) -> int:
     """Count the noisy numbers a record affects: a class count, a cell or moments per feature."""
-    numbers_by_optional = {True: 3, False: 2} if with_moments else {True: 1, False: 1}
     return 1 + sum(
-        numbers_by_optional[feature.optional] if isinstance(feature, Numeric) else 1
+        2 + feature.optional if with_moments and isinstance(feature, Numeric) else 1
         for feature in schema.features
     )
 
@@ -285,15 +274,13 @@ def make_manifest_subject(manifest: Manifest) -> Subject:
         )
         for row_pair in make_pairs(manifest.schema, TABLE_ROWS)
     ]
-    name = f"{manifest.partition} round {manifest.hash.hex()[:12]}"
-    noisy_number_count = _count_noisy_numbers(manifest.schema, with_moments=False)
     return Subject(
-        name,
+        f"{manifest.partition} round {manifest.hash.hex()[:12]}",
         guarantee.epsilon,
         guarantee.delta,
         RehearsedRound(manifest),
         pairs,
-        shared=noisy_number_count,
+        shared=_count_noisy_numbers(manifest.schema, with_moments=False),
     )
 
 

@@ -13,6 +13,8 @@ __all__ = ["REPORTED_CONFIDENCE", "SAME_OUTPUTS", "Audit", "Verdict"]
 SAME_OUTPUTS = "all outputs are the same"
 REPORTED_CONFIDENCE = 0.99
 """The confidence at which a bound is always reported."""
+MAX_SOUND_PAIRS = 8
+"""Most pairs of inputs without a violation that are shown one by one."""
 
 
 @dataclass(frozen=True)
@@ -92,25 +94,16 @@ class Verdict:
             return f"promised {promised_text}; exactly {format_rounded_up(self.found)}"
         if self.event == SAME_OUTPUTS:
             return f"promised {promised_text}; all {self.samples} outputs are the same"
-        extra_notes = (
-            [f"{_format_epsilon(self.usual, self.way)} at 99 %"]
-            if self._has_other_confidence
-            else []
-        )
+        extra_notes = []
+        if abs(self.confidence - REPORTED_CONFIDENCE) > 1e-12:
+            extra_notes.append(f"{_format_epsilon(self.usual, self.way)} at 99 %")
         if 0 < self.detects < math.inf:
             extra_notes.append(f"{format_rounded_up(self.detects, 3)} would be found")
         elif self.detects:
             extra_notes.append("too few samples to detect any loss")
         extra_text = f" ({'; '.join(extra_notes)})" if extra_notes else ""
-        found_text = _format_epsilon(self.found, self.way)
-        return (
-            f"promised {promised_text}; "
-            f"no event found above {found_text}{confidence_text}{extra_text}"
-        )
-
-    @property
-    def _has_other_confidence(self) -> bool:
-        return self.way == "statistical" and abs(self.confidence - REPORTED_CONFIDENCE) > 1e-12
+        found_text = f"{_format_epsilon(self.found, self.way)}{confidence_text}{extra_text}"
+        return f"promised {promised_text}; no event found above {found_text}"
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -146,6 +139,19 @@ class Audit:
     def is_done(self) -> bool:
         """Whether anything was checked at all."""
         return any(verdict.way != "not done" for verdict in self.verdicts)
+
+    def select_notable(self) -> tuple[list[Verdict], int]:
+        """Verdicts to show (of many sound pairs, the worst), and the number of the others."""
+        sound_verdicts = [
+            verdict
+            for verdict in self.verdicts
+            if verdict.way == "statistical" and not verdict.broken
+        ]
+        if len(sound_verdicts) <= MAX_SOUND_PAIRS:
+            return list(self.verdicts), 0
+        worst_verdict = max(sound_verdicts, key=lambda verdict: verdict.found)
+        notable_verdicts = [verdict for verdict in self.verdicts if verdict not in sound_verdicts]
+        return [*notable_verdicts, worst_verdict], len(sound_verdicts) - 1
 
     def __str__(self) -> str:
         """One line per check."""

@@ -69,35 +69,28 @@ def make_worst_case_pairs(params: Mapping[str, Any]) -> list[Pair]:
         ).variance
     )
     shift_by_size = {
-        candidate_size: min(
-            compute_relative_shift(method, candidate_size, beta, count_spread)
-            for beta in {*betas.values()}
+        size: min(
+            compute_relative_shift(method, size, beta, count_spread) for beta in {*betas.values()}
         )
-        for candidate_size in CANDIDATE_SIZES
+        for size in CANDIDATE_SIZES
     }
     table_size = next(
-        (
-            candidate_size
-            for candidate_size in CANDIDATE_SIZES
-            if shift_by_size[candidate_size] >= SUFFICIENT_SHIFT
-        ),
+        (size for size, shift in shift_by_size.items() if shift >= SUFFICIENT_SHIFT),
         max(CANDIDATE_SIZES, key=shift_by_size.__getitem__),
     )
-    codes_by_feature = {
-        name: _make_value_codes(method, table_size, beta) for name, beta in betas.items()
-    }
     base_record = make_corner_record(schema, False)
+    columns = {
+        name: [
+            _decode_value(schema, name, code)
+            for code in _make_value_codes(method, table_size, beta)
+        ]
+        for name, beta in betas.items()
+    }
     base_table = [
-        {
-            **base_record,
-            **{
-                name: _decode_value(schema, name, value_codes[row_index])
-                for name, value_codes in codes_by_feature.items()
-            },
-        }
+        base_record | {name: column[row_index] for name, column in columns.items()}
         for row_index in range(table_size)
     ]
-    added_record = {**base_record, **{name: _decode_value(schema, name, 2) for name in betas}}
+    added_record = base_record | {name: _decode_value(schema, name, 2) for name in betas}
     return [
         Pair(
             f"{table_size} and one that moves all",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,17 +17,12 @@ from discreet.cli.output import (
     print_note,
     show_progress,
 )
-from discreet.errors import DiscreetError, FormatError, SchemaError, error_context
+from discreet.errors import SchemaError, error_context
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from discreet.audit import Subject, Verdict
+    from discreet.audit import Subject
 
 __all__ = ["audit"]
-
-MAX_SOUND_PAIRS = 8
-"""Most pairs of inputs without a violation that are printed one by one."""
 
 
 @dataclass(frozen=True)
@@ -120,47 +113,35 @@ def audit(
         print_json(audit_result.to_body())
     else:
         print_note(f"{audit_result.subject}")
-        shown_verdicts, omitted_count = _filter_verdicts(audit_result.verdicts)
+        console = make_console()
+        shown_verdicts, omitted_count = audit_result.select_notable()
         for verdict in shown_verdicts:
-            make_console().print(f"{verdict.check}: {verdict.sentence}")
+            console.print(f"{verdict.check}: {verdict.sentence}")
             if verdict.note and verdict.way == "exact":
-                make_console().print(f"  ({verdict.note})")
+                console.print(f"  ({verdict.note})")
         if omitted_count:
-            make_console().print(
-                f"and {omitted_count} more pairs with no larger bound; --json prints all"
-            )
+            console.print(f"and {omitted_count} more pairs with no larger bound; --json prints all")
     if audit_result.broken:
         click.get_current_context().exit(1)
     if not audit_result.is_done:
         click.get_current_context().exit(2)
 
 
-def _filter_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], int]:
-    """Select the verdicts to print (of many sound pairs, the worst) and count the others."""
-    sound_verdicts = [
-        verdict for verdict in verdicts if verdict.way == "statistical" and not verdict.broken
-    ]
-    if len(sound_verdicts) <= MAX_SOUND_PAIRS:
-        return list(verdicts), 0
-    worst_verdict = max(sound_verdicts, key=lambda verdict: verdict.found)
-    shown_verdicts = [verdict for verdict in verdicts if verdict not in sound_verdicts] + [
-        worst_verdict
-    ]
-    return shown_verdicts, len(sound_verdicts) - 1
-
-
 def _make_subject(name: str, stated_options: SubjectOptions) -> Subject:
     from discreet.audit import make_classifier_subject, make_mechanism_subject
+    from discreet.audit.named_subjects import import_subject, make_document_subject
     from discreet.schema.schema import Schema
 
     if name.endswith(".py"):
         raise SchemaError(f"{name}: which name in it? write {name}:NAME")
     if os.path.exists(name):
         stated_options.refuse_others("a file, which states its own promise")
-        return _read_subject(name)
+        document = read_guaranteed_document(name)
+        with error_context(name):
+            return make_document_subject(document)
     if ":" in name:
         stated_options.refuse_others("a subject that states its own promise")
-        return _import_subject(name)
+        return import_subject(name)
     if stated_options.epsilon is None:
         missing_reason = (
             "there is no such file" if "." in name or "/" in name else "give its --epsilon"
@@ -172,12 +153,13 @@ def _make_subject(name: str, stated_options: SubjectOptions) -> Subject:
         if stated_options.schema is None:
             raise click.UsageError("central needs --schema, the public description of a table.")
         stated_options.refuse_others("central", "epsilon", "delta", "schema", "method")
-        classifier_options: dict[str, Any] = {"method": stated_options.method or "histogram"}
-        classifier_options |= {
-            "schema": Schema.read(stated_options.schema),
-            "delta": stated_options.delta or 0.0,
-        }
-        return make_classifier_subject(CentralNB(stated_options.epsilon, **classifier_options))
+        classifier = CentralNB(
+            stated_options.epsilon,
+            method=stated_options.method or "histogram",  # type: ignore[arg-type]
+            schema=Schema.read(stated_options.schema),
+            delta=stated_options.delta or 0.0,
+        )
+        return make_classifier_subject(classifier)
     is_gaussian = name == "discrete-gaussian"
     stated_options.refuse_others(
         "this mechanism", "epsilon", "size", *(["delta"] if is_gaussian else [])
@@ -189,66 +171,3 @@ def _make_subject(name: str, stated_options: SubjectOptions) -> Subject:
         4 if stated_options.size is None else stated_options.size,
         **mechanism_options,
     )
-
-
-def _read_subject(path: str) -> Subject:
-    from discreet.audit import make_collection_subject, make_manifest_subject
-
-    document = read_guaranteed_document(path)
-    with error_context(path):
-        if hasattr(document, "questions"):
-            return make_collection_subject(document)
-        if hasattr(document, "providers"):
-            return make_manifest_subject(document)
-        raise FormatError(
-            "a model is one draw and cannot be audited; audit how it was made: "
-            "discreet audit central --schema FILE --epsilon NUMBER"
-        )
-
-
-def _import_subject(name: str) -> Subject:
-    """Import a subject from a file or module of the user."""
-    from importlib import import_module
-
-    from discreet.audit import Subject
-
-    module_name, _, member_name = name.rpartition(":")
-    if module_name.endswith(".py"):
-        if not os.path.exists(module_name):
-            raise FormatError(f"{module_name}: there is no such file")
-        sys.path.insert(0, os.path.dirname(os.path.abspath(module_name)))
-        module_name = os.path.basename(module_name).removesuffix(".py")
-    try:  # an error in their code must not exit with the code of a violated guarantee
-        module = import_module(module_name)
-        if not hasattr(module, member_name):
-            raise SchemaError(
-                f"{name}: {module_name} has no {member_name!r}; write a name that it defines"
-            )
-        candidate: Any = getattr(module, member_name)
-        if (
-            callable(candidate)
-            and not isinstance(candidate, Subject)
-            and _can_call_without_arguments(candidate)
-        ):
-            candidate = candidate()
-    except (DiscreetError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        raise SchemaError(
-            f"{name}: {type(error).__name__}: {error}; run {module_name} by itself first"
-        ) from None
-    if not isinstance(candidate, Subject):
-        raise SchemaError(
-            f"{name} is not a discreet.audit.Subject, nor a function that makes one; see "
-            "of_function and of_classifier in discreet.audit"
-        )
-    return candidate
-
-
-def _can_call_without_arguments(function: Any) -> bool:
-    """Return whether a function can be called without arguments."""
-    try:
-        signature(function).bind()
-    except (TypeError, ValueError):
-        return False
-    return True

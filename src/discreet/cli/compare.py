@@ -22,8 +22,7 @@ from discreet.cli.overwrite import refuse_replacement
 from discreet.errors import SchemaError, error_context
 
 if TYPE_CHECKING:
-    from discreet.compare.comparison import Comparison
-    from discreet.schema.schema import Schema
+    from discreet.compare.results import Comparison
 
 __all__ = ["compare", "print_comparison", "reproduce"]
 
@@ -99,17 +98,18 @@ def compare(
     keep what it prints as confidential as the table. Every method is cross-validated at every
     epsilon, with 95 % intervals. Randomness is seeded, so that a run can be repeated.
     """
-    from discreet.compare.comparison import ComparisonSettings
+    from discreet.compare.comparison import ComparisonSettings, read_labelled_rows
     from discreet.compare.comparison import compare_methods as run_comparison
+    from discreet.compare.methods import select_methods
     from discreet.schema.schema import Schema
 
     comparison_settings = ComparisonSettings(
-        _parse_epsilons(epsilon), _resolve_methods(methods, trust), **settings
+        _parse_epsilons(epsilon), select_methods(methods, trust), **settings
     )
     public_schema = Schema.read(schema)
     click.echo("discreet: this reads raw data; its output is not protected", err=True)
     with error_context(data):
-        X, y = _read_rows(data, public_schema)
+        X, y = read_labelled_rows(data, public_schema)
         with show_progress("comparing", "runs") as report_progress:
             comparison = run_comparison(
                 data, public_schema, X, y, comparison_settings, report_progress
@@ -141,64 +141,6 @@ def _parse_epsilons(text: str) -> tuple[float, ...]:
     if not all(0 < epsilon < math.inf for epsilon in epsilons):
         raise SchemaError(f"epsilon is {text!r}; every one must be a number above 0")
     return tuple(epsilons)
-
-
-def _resolve_methods(text: str | None, trust: str) -> tuple[str, ...]:
-    from discreet.compare.methods import METHODS, TRUST_MODELS, list_default_methods
-
-    trust_models = tuple(
-        trust_text.strip() for trust_text in trust.split(",") if trust_text.strip()
-    )
-    for trust_model in trust_models or ("",):
-        if trust_model not in TRUST_MODELS:
-            raise SchemaError(
-                f"unknown trust model {trust_model!r}; write some of {', '.join(TRUST_MODELS)}"
-            )
-    if text is None:
-        return tuple(list_default_methods(trust_models))
-    if text == "all":
-        return tuple(
-            method_name for method_name, method in METHODS.items() if method.trust in trust_models
-        )
-    method_names = tuple(
-        method_text.strip() for method_text in text.split(",") if method_text.strip()
-    )
-    for method_name in method_names:
-        if method_name not in METHODS:
-            raise SchemaError(
-                f"unknown method {method_name!r}; write all, or some of {', '.join(METHODS)}"
-            )
-    selected_names = tuple(
-        method_name
-        for method_name in dict.fromkeys(method_names)
-        if METHODS[method_name].trust in trust_models
-    )
-    if not selected_names:
-        fitting_names = (
-            method_name for method_name, method in METHODS.items() if method.trust in trust_models
-        )
-        raise SchemaError(
-            f"none of {text} belongs to the trust models {', '.join(trust_models)}; write some of "
-            f"{', '.join(fitting_names)}, or another --trust"
-        )
-    return selected_names
-
-
-def _read_rows(data: str, schema: Schema) -> tuple[Any, Any]:
-    from discreet.schema.cells import format_missing_columns
-    from discreet.tables.engines import open_table
-
-    data_table = open_table(data)
-    required_columns = [*schema.names, schema.target]
-    missing_columns = [
-        column_name for column_name in required_columns if column_name not in data_table.columns
-    ]
-    if missing_columns:
-        raise SchemaError(
-            f"the table {format_missing_columns(missing_columns, list(data_table.columns))}"
-        )
-    frame = data_table.select(*required_columns).to_pandas()
-    return frame[list(schema.names)], frame[schema.target].to_numpy()
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -290,8 +232,7 @@ def _format_accuracy(cell: Any) -> str:
 
 @click.command(
     epilog=format_example(
-        "discreet reproduce surveys --quick",
-        "discreet reproduce all --out docs/papers",
+        "discreet reproduce surveys --quick", "discreet reproduce all --out docs/papers"
     )
 )
 @click.argument("paper", type=click.Choice([*PAPER_NAMES, "all"]))

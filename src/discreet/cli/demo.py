@@ -27,8 +27,7 @@ DIGESTS_FILE = ".demo.json"
 
 @click.command(
     epilog=format_example(
-        "discreet demo",
-        "discreet demo --dataset mushroom --out mushroom --no-open",
+        "discreet demo", "discreet demo --dataset mushroom --out mushroom --no-open"
     )
 )
 @click.option("--dataset", default="mortgage", show_default=True, help="See discreet datasets.")
@@ -62,73 +61,34 @@ def demo(dataset: str, rows: int, seed: int, out: str, opening: bool | None, as_
     that is written down in discreet.datasets. The report is one HTML file; it opens in a browser
     if the command runs in a terminal on a computer that has one.
     """
-    from discreet.compare.comparison import ComparisonSettings, compare_methods
+    from discreet.cli.predict import make_model_body
+    from discreet.compare.demonstration import (
+        compare_people,
+        load_people,
+        make_data_files,
+        train_curator_model,
+    )
+    from discreet.compare.page import render_page
 
     for file_name in DEMO_FILES:
         if not _is_own(Path(out), file_name):
             refuse_replacement(Path(out) / file_name)
-    people = _load_people(dataset, rows, seed)
-    comparison_settings = ComparisonSettings(
-        epsilons=(0.5, 1.0, 2.0, 5.0),
-        methods=("histogram", "masks", "questions", "auto"),
-        seed=seed,
-        most_respondents=400_000,
-    )
+    people = load_people(dataset, rows, seed)
     with show_progress("training", "runs") as report_progress:
-        comparison = compare_methods(
-            people.name, people.schema, people.X, people.y, comparison_settings, report_progress
-        )
-    model = _train_model(people)
-    from discreet.compare.page import render_page
-
+        comparison = compare_people(people, seed, report_progress)
+    model = train_curator_model(people)
     command_line = f"discreet demo --dataset {dataset} --rows {rows} --seed {seed}"
     report_html = render_page(comparison, command=command_line, is_invented=dataset == "mortgage")
     written_files = _write_files(
-        {**_make_contents(people, model), "report.html": report_html}, make_folder(out)
+        {**make_data_files(people, model), "report.html": report_html}, make_folder(out)
     )
     if as_json:
-        print_json(
-            {**comparison.to_body(), "model": _make_model_summary(model), "files": written_files}
-        )
+        model_body = make_model_body(model, 6)
+        print_json({**comparison.to_body(), "model": model_body, "files": written_files})
         return
     _print_demo(people, comparison, model, written_files)
     if opening or (opening is None and _has_viewer()):
         click.launch(written_files["report"])
-
-
-def _load_people(name: str, rows: int, seed: int) -> Dataset:
-    """Load or generate the rows, shuffled by the seed."""
-    from dataclasses import replace
-
-    from discreet.datasets import load, make_mortgage
-
-    if name == "mortgage":
-        return make_mortgage(rows, seed)
-    dataset = load(name)
-    frame = dataset.frame.sample(min(rows, len(dataset.frame)), random_state=seed)
-    return replace(dataset, frame=frame.reset_index(drop=True))
-
-
-def _train_model(people: Dataset) -> NaiveBayesModel:
-    """Train the model for the next commands: 80 % of the rows, epsilon 1, unseeded noise."""
-    from discreet.estimators import CentralNB
-
-    training_size = len(people.y) * 4 // 5
-    return (
-        CentralNB(1.0, schema=people.schema)
-        .fit(people.X[:training_size], people.y[:training_size])
-        .model_
-    )
-
-
-def _make_contents(people: Dataset, model: NaiveBayesModel) -> dict[str, str]:
-    training_size = len(people.y) * 4 // 5
-    return {
-        "model.json": model.to_json(),
-        "schema.json": people.schema.to_json(),
-        "population.csv": people.frame[:training_size].to_csv(index=False, lineterminator="\n"),
-        "others.csv": people.frame[training_size:].to_csv(index=False, lineterminator="\n"),
-    }
 
 
 def _write_files(contents: dict[str, str], out_folder: Path) -> dict[str, str]:
@@ -177,12 +137,6 @@ def _is_own(out_folder: Path, file_name: str) -> bool:
     if not path.is_file():
         return True
     return compute_digest(path.read_bytes()) in _read_own_digests(out_folder).get(file_name, [])
-
-
-def _make_model_summary(model: NaiveBayesModel) -> dict[str, Any]:
-    from discreet.cli.predict import make_model_body
-
-    return make_model_body(model, 6)
 
 
 def _print_demo(

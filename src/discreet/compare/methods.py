@@ -6,14 +6,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
+from discreet.errors import SchemaError
 from discreet.schema.schema import Schema
 
-__all__ = ["METHODS", "TRUST_MODELS", "ComparedMethod", "TrustModel", "list_default_methods"]
+__all__ = ["METHODS", "TRUST_MODELS", "ComparedMethod", "TrustModel", "select_methods"]
 
 CLASS_EPSILON_SHARE = 0.3
 """Share of a survey's epsilon that the class gets, at least."""
+DEFAULT_METHODS = ("histogram", "moments", "masks", "questions", "auto", "de", "oue")
+"""Methods that are tried if none are named."""
 THETA_STEPS = 1 << 40
 """Denominator of the thetas, which are rounded down to it."""
 MAX_SHEET_BINS = 4
@@ -54,6 +58,10 @@ TRUST_MODELS = {
 """From the most trust to the least."""
 
 
+EstimatorFactory = Callable[[Schema, float, int, int], Any]
+"""Makes a classifier from a schema, epsilon, bins and a seed."""
+
+
 @dataclass(frozen=True)
 class ComparedMethod:
     """A classifier trained with a given total epsilon per person."""
@@ -61,17 +69,14 @@ class ComparedMethod:
     name: str
     trust: str
     description: str
-    make_estimator: Callable[[Schema, float, int, int], Any]  # schema, epsilon, bins, seed
+    make_estimator: EstimatorFactory
     is_default: bool = False
 
 
-def _make_central_factory(method: str) -> Callable[[Schema, float, int, int], Any]:
-    def make_estimator(schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
-        from discreet.estimators import CentralNB
+def _make_central(method: Any, schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
+    from discreet.estimators import CentralNB
 
-        return CentralNB(epsilon, method=method, schema=schema, random_state=seed)  # type: ignore[arg-type]
-
-    return make_estimator
+    return CentralNB(epsilon, method=method, schema=schema, random_state=seed)
 
 
 def _make_local(schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
@@ -80,19 +85,15 @@ def _make_local(schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
     return LocalNB(epsilon, schema=schema, bins=bins, random_state=seed)
 
 
-def _make_published_factory(oracle: str) -> Callable[[Schema, float, int, int], Any]:
+def _make_published(oracle: str, schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
     """The plan and the estimator of Yilmaz, Al-Rubaie, Chang with one of their oracles."""
-
-    def make_estimator(schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
-        return _make_local(schema, epsilon, bins, seed).set_params(
-            oracle=oracle,
-            plan="paper",
-            postprocess="paper",
-            assignment="draw",
-            theta=0.25 if oracle == "the" else None,
-        )
-
-    return make_estimator
+    return _make_local(schema, epsilon, bins, seed).set_params(
+        oracle=oracle,
+        plan="paper",
+        postprocess="paper",
+        assignment="draw",
+        theta=0.25 if oracle == "the" else None,
+    )
 
 
 def compute_thetas(sizes: list[int], epsilon: float) -> list[Fraction]:
@@ -123,97 +124,93 @@ def compute_thetas(sizes: list[int], epsilon: float) -> list[Fraction]:
     ]
 
 
-def _make_survey_factory(groups: str | None) -> Callable[[Schema, float, int, int], Any]:
-    def make_estimator(schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
-        from discreet.estimators import SurveyNB
-        from discreet.survey.questionnaire import Questionnaire
+def _make_survey(groups: str | None, schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
+    from discreet.estimators import SurveyNB
+    from discreet.survey.questionnaire import Questionnaire
 
-        sheet_bins = min(bins, MAX_SHEET_BINS)
-        questionnaire = Questionnaire.from_schema(
-            schema, Fraction(1, 2), None, "unrelated", sheet_bins, []
-        )
-        answer_counts = [questionnaire.cells[name].size for name in schema.names] + [
-            len(schema.classes)
-        ]
-        thetas = compute_thetas(answer_counts if groups else [math.prod(answer_counts)], epsilon)
-        return SurveyNB(thetas, groups=groups, bins=sheet_bins, schema=schema, random_state=seed)
-
-    return make_estimator
-
-
-def _make_federated_factory(numeric: str) -> Callable[[Schema, float, int, int], Any]:
-    def make_estimator(schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
-        from discreet.estimators import FederatedNB
-
-        return FederatedNB(
-            epsilon,
-            providers=3,
-            numeric=numeric,  # type: ignore[arg-type]
-            bins=bins,
-            schema=schema,
-            random_state=seed,
-        )
-
-    return make_estimator
-
-
-METHODS = {
-    method.name: method
-    for method in (
-        ComparedMethod(
-            "histogram",
-            "central",
-            "noisy tables, the default",
-            _make_central_factory("histogram"),
-            True,
-        ),
-        ComparedMethod(
-            "moments",
-            "central",
-            "noisy means and variances",
-            _make_central_factory("moments"),
-            True,
-        ),
-        ComparedMethod("smooth", "central", "smooth sensitivity", _make_central_factory("smooth")),
-        ComparedMethod("global", "central", "global sensitivity", _make_central_factory("global")),
-        ComparedMethod(
-            "masks", "federated", "three organisations", _make_federated_factory("bins"), True
-        ),
-        ComparedMethod(
-            "masked-moments", "federated", "the same, moments", _make_federated_factory("moments")
-        ),
-        ComparedMethod(
-            "questions",
-            "survey",
-            "each question randomized alone",
-            _make_survey_factory("each"),
-            True,
-        ),
-        ComparedMethod(
-            "sheet", "survey", "the whole sheet randomized at once", _make_survey_factory(None)
-        ),
-        ComparedMethod("auto", "local", "the default", _make_local, True),
-        *(
-            ComparedMethod(
-                oracle,
-                "local",
-                f"{oracle.upper()} with the published plan",
-                _make_published_factory(oracle),
-                oracle in ("de", "oue"),
-            )
-            for oracle in ("de", "sue", "oue", "she", "the")
-        ),
+    sheet_bins = min(bins, MAX_SHEET_BINS)
+    questionnaire = Questionnaire.from_schema(
+        schema, Fraction(1, 2), None, "unrelated", sheet_bins, []
     )
+    feature_sizes = [questionnaire.cells[name].size for name in schema.names]
+    answer_counts = [*feature_sizes, len(schema.classes)]
+    thetas = compute_thetas(answer_counts if groups else [math.prod(answer_counts)], epsilon)
+    return SurveyNB(thetas, groups=groups, bins=sheet_bins, schema=schema, random_state=seed)
+
+
+def _make_federated(numeric: Any, schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
+    from discreet.estimators import FederatedNB
+
+    return FederatedNB(
+        epsilon, providers=3, numeric=numeric, bins=bins, schema=schema, random_state=seed
+    )
+
+
+METHOD_ROWS: list[tuple[str, str, str, EstimatorFactory]] = [
+    ("histogram", "central", "noisy tables, the default", partial(_make_central, "histogram")),
+    ("moments", "central", "noisy means and variances", partial(_make_central, "moments")),
+    ("smooth", "central", "smooth sensitivity", partial(_make_central, "smooth")),
+    ("global", "central", "global sensitivity", partial(_make_central, "global")),
+    ("masks", "federated", "three organisations", partial(_make_federated, "bins")),
+    ("masked-moments", "federated", "the same, moments", partial(_make_federated, "moments")),
+    ("questions", "survey", "each question randomized alone", partial(_make_survey, "each")),
+    ("sheet", "survey", "the whole sheet randomized at once", partial(_make_survey, None)),
+    ("auto", "local", "the default", _make_local),
+    *(
+        (
+            oracle,
+            "local",
+            f"{oracle.upper()} with the published plan",
+            partial(_make_published, oracle),
+        )
+        for oracle in ("de", "sue", "oue", "she", "the")
+    ),
+]
+"""Name, trust model, description and factory of every method."""
+METHODS = {
+    name: ComparedMethod(name, trust, description, make_estimator, name in DEFAULT_METHODS)
+    for name, trust, description, make_estimator in METHOD_ROWS
 }
 """Methods by name; those that are not defaults run only if they are named."""
 
 
-def list_default_methods(trust: tuple[str, ...]) -> list[str]:
-    """The methods that are tried if none are named.
+def select_methods(names_text: str | None, trust_text: str) -> tuple[str, ...]:
+    """Select the methods to compare.
 
     Parameters
     ----------
-    trust : tuple of str
-        Trust models, see ``TRUST_MODELS``.
+    names_text : str, optional
+        Names separated by commas, or all; the defaults of the trust models if None.
+    trust_text : str
+        Trust models separated by commas, see ``TRUST_MODELS``.
     """
-    return [name for name, method in METHODS.items() if method.is_default and method.trust in trust]
+    trust_models = _split_names(trust_text)
+    for trust_model in trust_models or [""]:
+        if trust_model not in TRUST_MODELS:
+            raise SchemaError(
+                f"unknown trust model {trust_model!r}; write some of {', '.join(TRUST_MODELS)}"
+            )
+    fitting_methods = {
+        name: method for name, method in METHODS.items() if method.trust in trust_models
+    }
+    if names_text is None:
+        return tuple(name for name, method in fitting_methods.items() if method.is_default)
+    if names_text == "all":
+        return tuple(fitting_methods)
+    method_names = _split_names(names_text)
+    for method_name in method_names:
+        if method_name not in METHODS:
+            raise SchemaError(
+                f"unknown method {method_name!r}; write all, or some of {', '.join(METHODS)}"
+            )
+    selected_names = tuple(name for name in dict.fromkeys(method_names) if name in fitting_methods)
+    if not selected_names:
+        raise SchemaError(
+            f"none of {names_text} belongs to the trust models {', '.join(trust_models)}; write "
+            f"some of {', '.join(fitting_methods)}, or another --trust"
+        )
+    return selected_names
+
+
+def _split_names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
 from discreet import __version__
-from discreet.compare.comparison import Comparison, MethodResult
 from discreet.compare.methods import METHODS, TRUST_MODELS
+from discreet.compare.results import Comparison, MethodResult
 from discreet.display.chart_parts import Axis, format_percent, format_whole_percent, read_stylesheet
-from discreet.display.charts import ChartSeries, EstimateRow, render_estimates, render_series
+from discreet.display.charts import EstimateRow, render_estimates, render_series
 from discreet.privacy.guarantee import format_rounded_up
 
 __all__ = ["render_page"]
@@ -64,40 +65,14 @@ def render_page(comparison: Comparison, *, command: str, is_invented: bool = Fal
 
 def _render_curve(comparison: Comparison) -> str:
     epsilons = comparison.settings.epsilons
-    label, share = comparison.majority_class
-    end_epsilons = [epsilons[0], epsilons[-1]]
-    non_private_accuracy = comparison.non_private.accuracy
-    series = []
-    for trust in comparison.trust_models:
-        best_results = [comparison.find_best(trust, epsilon) for epsilon in epsilons]
-        low_bounds, high_bounds = zip(
-            *(result.accuracy_interval for result in best_results), strict=True
-        )
-        series.append(
-            ChartSeries(
-                trust,
-                epsilons,
-                [result.accuracy for result in best_results],
-                low_bounds,
-                high_bounds,
-            )
-        )
-    series += [
-        ChartSeries(
-            f"no privacy ({format_percent(non_private_accuracy)})",
-            end_epsilons,
-            [non_private_accuracy, non_private_accuracy],
-            is_reference=True,
-        ),
-        ChartSeries(
-            f"always “{label}” ({format_percent(share)})",
-            end_epsilons,
-            [share, share],
-            is_reference=True,
-        ),
-    ]
     if len(epsilons) == 1:
         return ""
+    series = [
+        replace(line, label=f"{line.label} ({format_percent(line.y[0])})")
+        if line.is_reference
+        else line
+        for line in comparison.make_accuracy_series()
+    ]
     centre_values = [value for line in series for value in line.y]
     low_end = max(0.0, min(centre_values) - 0.25 * (max(centre_values) - min(centre_values)) - 0.01)
     picture = render_series(
@@ -129,26 +104,15 @@ def _format_times(count: int) -> str:
 
 def _render_focus(comparison: Comparison) -> str:
     focus_epsilon = comparison.settings.focus_epsilon
-    estimate_rows = []
-    for trust in comparison.trust_models:
-        result = comparison.find_best(trust, focus_epsilon)
-        estimate_rows.append(
-            EstimateRow(
-                trust,
-                result.accuracy,
-                *result.accuracy_interval,
-                note=TRUST_MODELS[trust].trust_statement,
-            )
-        )
-    non_private = comparison.non_private
-    estimate_rows.append(
-        EstimateRow(
-            "no privacy",
-            non_private.accuracy,
-            *non_private.accuracy_interval,
-            note="the trainer is trusted",
-        )
-    )
+    compared_results = [
+        (trust, comparison.find_best(trust, focus_epsilon), TRUST_MODELS[trust].trust_statement)
+        for trust in comparison.trust_models
+    ]
+    compared_results.append(("no privacy", comparison.non_private, "the trainer is trusted"))
+    estimate_rows = [
+        EstimateRow(name, result.accuracy, *result.accuracy_interval, note=note)
+        for name, result, note in compared_results
+    ]
     label, majority_share = comparison.majority_class
     picture = render_estimates(
         estimate_rows,
@@ -182,11 +146,6 @@ def _render_respondents(comparison: Comparison) -> str:
 
 
 def _render_methods(comparison: Comparison) -> str:
-    best_methods = {
-        (trust, epsilon): comparison.find_best(trust, epsilon).method
-        for trust in comparison.trust_models
-        for epsilon in comparison.settings.epsilons
-    }
     table_rows = ""
     has_choices = len(comparison.settings.methods) > len(comparison.trust_models)
     for trust in comparison.trust_models:
@@ -194,7 +153,7 @@ def _render_methods(comparison: Comparison) -> str:
             (result for result in comparison.results if result.trust == trust),
             key=lambda result: (result.epsilon, result.method),
         ):
-            is_best = has_choices and best_methods[trust, result.epsilon] == result.method
+            is_best = has_choices and comparison.find_best(trust, result.epsilon) is result
             table_rows += _render_row(
                 result, f"{result.method}\u00a0★" if is_best else result.method
             )
@@ -209,12 +168,9 @@ def _render_methods(comparison: Comparison) -> str:
         ">time to train (s)",
         ">sent per person (bytes)",
     )
-    method_descriptions = {
-        method_name: METHODS[method_name].description for method_name in comparison.settings.methods
-    }
     description_items = "".join(
-        f"<dt>{method_name}</dt><dd>{escape(description)}</dd>"
-        for method_name, description in method_descriptions.items()
+        f"<dt>{method_name}</dt><dd>{escape(METHODS[method_name].description)}</dd>"
+        for method_name in comparison.settings.methods
     )
     skipped_notes = "".join(
         f'<p class="lead">{escape(method_name)} was left out: {escape(reason)}.</p>'

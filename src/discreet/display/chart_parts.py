@@ -137,10 +137,8 @@ def format_points(points: Iterable[tuple[float, float]]) -> str:
 def render_mark(style_index: int, x: float = 0, y: float = 0, r: float = 4.5) -> str:
     """SVG mark whose shape identifies the series without colour."""
     class_attribute = f'class="series-{style_index}"'
-    filled_style, hollow_style = (
-        'fill="currentColor"',
-        'fill="none" stroke="currentColor" stroke-width="2"',
-    )
+    filled_style = 'fill="currentColor"'
+    hollow_style = 'fill="none" stroke="currentColor" stroke-width="2"'
     if style_index in (1, 5):
         centre_attributes = f'cx="{format_coordinate(x)}" cy="{format_coordinate(y)}" r="{r:g}"'
         style = filled_style if style_index == 1 else hollow_style

@@ -27,13 +27,7 @@ from discreet.display.chart_parts import (
     render_mark,
 )
 
-__all__ = [
-    "ChartSeries",
-    "EstimateRow",
-    "render_estimates",
-    "render_hundred",
-    "render_series",
-]
+__all__ = ["ChartSeries", "EstimateRow", "render_estimates", "render_hundred", "render_series"]
 
 SERIES_STYLES = 6
 """Number of colours and shapes, as in charts.css; further series repeat them."""
@@ -230,54 +224,15 @@ def render_series(
     """
     texts = texts or ChartTexts()
     y = y or Axis(format_tick=texts.format_value)
-    x_span = compute_span((value for line in series for value in line.x), x)
-    y_span = compute_span(
-        (
-            value
-            for line in series
-            for line_values in (line.y, line.low, line.high)
-            for value in line_values
-        ),
-        y,
-    )
-    x_ticks = list(x.ticks) or sorted(
-        {value for line in series for value in line.x if not line.is_reference}
-    )
-    if not x.is_log and not x.ticks:
-        x_ticks = compute_ticks(*x_span, target_count=5)
-    spaced_ticks = _space_ticks([(tick, compute_place(tick, x_span, x.is_log)) for tick in x_ticks])
+    plot_area = _PlotArea.from_series(series, x, y)
     styled_series, style_counts = [], [0, 0]  # references have kinds 0, -1, ...; series 1, 2, ...
     for line in series:
         style_counts[line.is_reference] += 1
         style_index = (style_counts[0] - 1) % SERIES_STYLES + 1
         styled_series.append((1 - style_counts[1] if line.is_reference else style_index, line))
-    y_ticks = [
-        (tick, 100 - compute_place(tick, y_span))
-        for tick in list(y.ticks) or compute_ticks(*y_span)
-    ]
-    grid_lines = "".join(
-        f'<line class="grid" x1="0" x2="100%" y1="{place}%" y2="{place}%" stroke="currentColor"/>'
-        for place in (format_coordinate(tick_place) for _, tick_place in y_ticks)
-    )
-    y_labels = "".join(
-        f'<text class="tick" x="0" '
-        f'y="{format_coordinate(PLOT_TOP + PLOT_HEIGHT / 100 * tick_place)}%" dy="-3" '
-        f'font-size="12" fill="currentColor">{escape(y.format_tick(tick))}</text>'
-        for tick, tick_place in y_ticks
-    )
-    x_labels = "".join(
-        f'<text class="tick" '
-        f'x="{format_coordinate(PLOT_LEFT + PLOT_WIDTH / 100 * tick_place)}%" y="96%" '
-        'text-anchor="middle" font-size="12" '
-        f'fill="currentColor">{escape(x.format_tick(tick))}</text>'
-        for tick, tick_place in spaced_ticks
-    )
-    band_shapes = "".join(
-        _render_band(style_index, line, x_span, y_span, x.is_log)
-        for style_index, line in styled_series
-    )
+    band_shapes = "".join(_render_band(*styled_line, plot_area) for styled_line in styled_series)
     point_marks = "".join(
-        _render_marks(style_index, line, x_span, y_span, x.is_log)
+        _render_marks(style_index, line, plot_area)
         for style_index, line in styled_series
         if style_index > 0
     )
@@ -285,6 +240,7 @@ def render_series(
         f"<li>{_render_swatch(style_index)} {escape(line.label)}</li>"
         for style_index, line in styled_series
     )
+    grid_lines, y_labels, x_labels = _render_ticks(series, x, y, plot_area)
     x_extent = f'x="{PLOT_LEFT}%" width="{PLOT_WIDTH}%"'
     y_extent = f'y="{PLOT_TOP}%" height="{PLOT_HEIGHT}%"'
     plot_svg = (
@@ -308,6 +264,69 @@ def render_series(
     )
 
 
+@dataclass(frozen=True)
+class _PlotArea:
+    """Limits of both axes, and positions between them in percent."""
+
+    x_span: tuple[float, float]
+    y_span: tuple[float, float]
+    is_log: bool
+
+    @classmethod
+    def from_series(cls, series: Sequence[ChartSeries], x: Axis, y: Axis) -> _PlotArea:
+        x_values = (value for line in series for value in line.x)
+        y_values = (
+            value for line in series for side in (line.y, line.low, line.high) for value in side
+        )
+        return cls(compute_span(x_values, x), compute_span(y_values, y), x.is_log)
+
+    def place_x(self, value: float) -> float:
+        return compute_place(value, self.x_span, self.is_log)
+
+    def place_y(self, value: float) -> float:
+        return 100 - compute_place(value, self.y_span)
+
+    def place_points(self, line: ChartSeries, values: Sequence[float]) -> list[tuple[float, float]]:
+        return [
+            (self.place_x(x_value), self.place_y(y_value))
+            for x_value, y_value in zip(line.x, values, strict=True)
+            if math.isfinite(y_value)
+        ]
+
+
+def _render_ticks(
+    series: Sequence[ChartSeries], x: Axis, y: Axis, plot_area: _PlotArea
+) -> tuple[str, str, str]:
+    """Grid lines, and the tick labels of y and of x."""
+    x_ticks = list(x.ticks) or sorted(
+        {value for line in series for value in line.x if not line.is_reference}
+    )
+    if not x.is_log and not x.ticks:
+        x_ticks = compute_ticks(*plot_area.x_span, target_count=5)
+    y_ticks = [
+        (tick, plot_area.place_y(tick))
+        for tick in list(y.ticks) or compute_ticks(*plot_area.y_span)
+    ]
+    grid_lines = "".join(
+        f'<line class="grid" x1="0" x2="100%" y1="{place}%" y2="{place}%" stroke="currentColor"/>'
+        for place in (format_coordinate(tick_place) for _, tick_place in y_ticks)
+    )
+    y_labels = "".join(
+        f'<text class="tick" x="0" '
+        f'y="{format_coordinate(PLOT_TOP + PLOT_HEIGHT / 100 * tick_place)}%" dy="-3" '
+        f'font-size="12" fill="currentColor">{escape(y.format_tick(tick))}</text>'
+        for tick, tick_place in y_ticks
+    )
+    x_labels = "".join(
+        f'<text class="tick" '
+        f'x="{format_coordinate(PLOT_LEFT + PLOT_WIDTH / 100 * tick_place)}%" y="96%" '
+        'text-anchor="middle" font-size="12" '
+        f'fill="currentColor">{escape(x.format_tick(tick))}</text>'
+        for tick, tick_place in _space_ticks([(tick, plot_area.place_x(tick)) for tick in x_ticks])
+    )
+    return grid_lines, y_labels, x_labels
+
+
 def _space_ticks(
     placed_ticks: Sequence[tuple[float, float]], min_gap: float = MIN_TICK_GAP
 ) -> list[tuple[float, float]]:
@@ -317,20 +336,6 @@ def _space_ticks(
         if not spaced_ticks or spaced_ticks[-1][1] - place >= min_gap:
             spaced_ticks.append((tick, place))
     return spaced_ticks[::-1]
-
-
-def _compute_points(
-    line: ChartSeries,
-    values: Sequence[float],
-    x_span: tuple[float, float],
-    y_span: tuple[float, float],
-    is_log: bool,
-) -> list[tuple[float, float]]:
-    return [
-        (compute_place(x_value, x_span, is_log), 100 - compute_place(y_value, y_span))
-        for x_value, y_value in zip(line.x, values, strict=True)
-        if math.isfinite(y_value)
-    ]
 
 
 SERIES_DASHES = {1: "", 2: "7 3", 3: "2 2", 4: "9 3 2 3", 5: "5 2", 6: "1 2", 0: "3 3", -1: "10 4"}
@@ -351,39 +356,27 @@ def _get_css_class(style_index: int) -> str:
     return f"series-{style_index}" if style_index > 0 else "reference"
 
 
-def _render_band(
-    style_index: int,
-    line: ChartSeries,
-    x_span: tuple[float, float],
-    y_span: tuple[float, float],
-    is_log: bool,
-) -> str:
+def _render_band(style_index: int, line: ChartSeries, plot_area: _PlotArea) -> str:
     band_polygon = ""
     if len(line.low) and len(line.high):
-        band_edge = _compute_points(line, line.high, x_span, y_span, is_log)
-        band_edge += _compute_points(line, line.low, x_span, y_span, is_log)[::-1]
+        band_edge = plot_area.place_points(line, line.high)
+        band_edge += plot_area.place_points(line, line.low)[::-1]
         band_polygon = (
             f'<polygon class="{_get_css_class(style_index)} band" '
             f'points="{format_points(band_edge)}" fill="currentColor" fill-opacity="0.14"/>'
         )
-    line_points = format_points(_compute_points(line, line.y, x_span, y_span, is_log))
+    line_points = format_points(plot_area.place_points(line, line.y))
     return (
         f'{band_polygon}<polyline points="{line_points}" {_format_line_style(style_index)} '
         'vector-effect="non-scaling-stroke"/>'
     )
 
 
-def _render_marks(
-    style_index: int,
-    line: ChartSeries,
-    x_span: tuple[float, float],
-    y_span: tuple[float, float],
-    is_log: bool,
-) -> str:
+def _render_marks(style_index: int, line: ChartSeries, plot_area: _PlotArea) -> str:
     return "".join(
         f'<svg x="{format_coordinate(x_place)}%" y="{format_coordinate(y_place)}%" '
         f'overflow="visible">{render_mark(style_index)}</svg>'
-        for x_place, y_place in _compute_points(line, line.y, x_span, y_span, is_log)
+        for x_place, y_place in plot_area.place_points(line, line.y)
     )
 
 

@@ -1,6 +1,7 @@
 """Plots with matplotlib (the extra ``[plot]``): a model, statistics, reliability, a comparison.
 
-Each takes the axes to draw on, or makes new ones, and returns them.
+Each takes the axes to draw on, or makes new ones, and returns them. All plots of the package take
+their colours and marks from here.
 """
 
 from __future__ import annotations
@@ -13,25 +14,59 @@ from discreet.errors import EstimationError, MissingDependencyError
 from discreet.privacy.guarantee import format_rounded_up
 
 if TYPE_CHECKING:
-    from discreet.compare.comparison import Comparison
+    from discreet.compare.results import Comparison
     from discreet.model import NaiveBayesModel
     from discreet.model.evaluation import Scores
     from discreet.statistics.statistics import Statistics
 
-__all__ = ["plot_accuracy", "plot_model", "plot_reliability", "plot_statistics"]
+__all__ = [
+    "get_series_style",
+    "import_pyplot",
+    "plot_accuracy",
+    "plot_model",
+    "plot_reliability",
+    "plot_statistics",
+]
 
-SERIES_COLOURS = ("#0b5cad", "#b34a00", "#00735a", "#a03c78", "#6b5500", "#1a1a1a")
-"""Okabe and Ito's set, darkened, as in charts.css."""
+SERIES_COLOURS = (
+    "#0b5cad",
+    "#b34a00",
+    "#00735a",
+    "#a03c78",
+    "#6b5500",
+    "#1a1a1a",
+    "#8a5fd0",
+    "#c2185b",
+)
+"""Okabe and Ito's set, darkened: six as in charts.css, and two more."""
+SERIES_MARKERS = "os^Dvx*P"
+"""Matplotlib's marker of each colour: disc, square, triangle, diamond as in charts, and four."""
+REFERENCE_COLOUR = "#555"
+"""Of lines that are no series: a baseline, a diagonal."""
 
 
-def _make_axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
+def get_series_style(index: int) -> dict[str, str]:
+    """Colour and marker of a series by its place; further ones repeat them.
+
+    Parameters
+    ----------
+    index : int
+    """
+    place = index % len(SERIES_COLOURS)
+    return {"color": SERIES_COLOURS[place], "marker": SERIES_MARKERS[place]}
+
+
+def import_pyplot() -> Any:
+    """Matplotlib's pyplot; its absence names the extra that installs it."""
     try:
         from matplotlib import pyplot
     except ImportError:
         raise MissingDependencyError("matplotlib", "plot") from None
-    return pyplot.subplots(layout="constrained")[1]
+    return pyplot
+
+
+def _make_axes(ax: Any) -> Any:
+    return import_pyplot().subplots(layout="constrained")[1] if ax is None else ax
 
 
 def plot_model(model: NaiveBayesModel, strongest: int = 12, ax: Any = None) -> Any:
@@ -44,19 +79,17 @@ def plot_model(model: NaiveBayesModel, strongest: int = 12, ax: Any = None) -> A
     ax : matplotlib axes, optional
     """
     from discreet.model.explanation import find_strongest_evidence
-    from discreet.schema.schema import format_value
 
     ax = _make_axes(ax)
     evidence = find_strongest_evidence(model, strongest)[::-1]
-    class_names = [format_value(value) for value in model.schema.classes]
+    class_names = [str(class_label) for class_label in model.schema.classes]
     for bar_position, (_, _, label, odds) in enumerate(evidence):
-        ax.barh(
-            bar_position, odds, color=SERIES_COLOURS[class_names.index(label) % len(SERIES_COLOURS)]
-        )
+        ax.barh(bar_position, odds, color=get_series_style(class_names.index(label))["color"])
     bar_labels = [f"{feature} = {value} → {label}" for feature, value, label, _ in evidence]
     ax.set_yticks(range(len(evidence)), bar_labels)
     ax.set_xlabel("log-odds for the named class")
-    ax.set_title(f"what speaks for {model.schema.target}")
+    # from the right: beside long labels the axes are narrower than the title
+    ax.set_title(f"what speaks for {model.schema.target}", loc="right")
     return ax
 
 
@@ -87,12 +120,12 @@ def plot_statistics(statistics: Statistics, feature: str, ax: Any = None) -> Any
             np.arange(table.cells.size) + marker_shift,
             class_shares[class_index],
             half_widths[class_index],
-            fmt="osD^v"[class_index % 5],
-            color=SERIES_COLOURS[class_index % len(SERIES_COLOURS)],
+            linestyle="",
             capsize=3,
+            **get_series_style(class_index),
             label=format_value(label),
         )
-    ax.axhline(0, color="#777", linewidth=0.8)
+    ax.axhline(0, color=REFERENCE_COLOUR, linewidth=0.8)
     ax.set_xticks(range(table.cells.size), table.cells.labels, rotation=30, ha="right")
     ax.set_ylabel("share of the class, 95 % intervals of the noise")
     ax.set_title(feature)
@@ -113,14 +146,14 @@ def plot_reliability(scores: Scores, ax: Any = None) -> Any:
     confidences = np.array([group["confidence"] for group in groups])
     hit_shares = np.array([group["hits"] for group in groups])
     interval_ends = np.array([group["interval"] for group in groups])
-    ax.plot([0, 1], [0, 1], ":", color="#777", label="perfectly calibrated")
+    ax.plot([0, 1], [0, 1], ":", color=REFERENCE_COLOUR, label="perfectly calibrated")
     ax.errorbar(
         confidences,
         hit_shares,
         np.abs(interval_ends.T - hit_shares),
-        fmt="o",
-        color=SERIES_COLOURS[0],
+        linestyle="",
         capsize=3,
+        **get_series_style(0),
         label="predictions, 95 % intervals",
     )
     axis_low = min(0.5, *confidences, *interval_ends[:, 0])
@@ -143,21 +176,13 @@ def plot_accuracy(comparison: Comparison, ax: Any = None) -> Any:
     ax : matplotlib axes, optional
     """
     ax, epsilons = _make_axes(ax), comparison.settings.epsilons
-    for trust_index, trust in enumerate(comparison.trust_models):
-        best_results = [comparison.find_best(trust, epsilon) for epsilon in epsilons]
-        low_bounds, high_bounds = np.array([result.accuracy_interval for result in best_results]).T
-        colour = SERIES_COLOURS[trust_index % len(SERIES_COLOURS)]
-        ax.plot(
-            epsilons,
-            [result.accuracy for result in best_results],
-            marker="osD^"[trust_index],
-            color=colour,
-            label=trust,
-        )
-        ax.fill_between(epsilons, low_bounds, high_bounds, color=colour, alpha=0.14, linewidth=0)
-    ax.axhline(comparison.non_private.accuracy, linestyle=":", color="#555", label="no privacy")
-    label, majority_share = comparison.majority_class
-    ax.axhline(majority_share, linestyle="--", color="#555", label=f"always “{label}”")
+    *series, non_private, majority = comparison.make_accuracy_series()
+    for index, line in enumerate(series):
+        style = get_series_style(index)
+        ax.plot(line.x, line.y, label=line.label, **style)
+        ax.fill_between(line.x, line.low, line.high, color=style["color"], alpha=0.14, linewidth=0)
+    for line, dashes in ((non_private, ":"), (majority, "--")):
+        ax.axhline(line.y[0], linestyle=dashes, color=REFERENCE_COLOUR, label=line.label)
     ax.set_xscale("log")
     ax.set_xticks(epsilons, [format_rounded_up(epsilon) for epsilon in epsilons])
     ax.minorticks_off()

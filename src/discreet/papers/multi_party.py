@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ import numpy as np
 from discreet.papers.paper_figures import Figure, Panel
 from discreet.papers.results import (
     MAX_CLOSE_DIFFERENCE,
+    Finding,
     PairedDifference,
     PaperCell,
     PaperResults,
-    Statement,
+    StatementCheck,
     format_percentages,
-    format_verdict,
 )
 from discreet.privacy.guarantee import format_rounded_up
 
@@ -52,26 +53,12 @@ def list_cells(quick: bool) -> list[PaperCell]:
     """Times of the phases by providers, horizontal and vertical; the attack; accuracy."""
     tables = TABLES[:2] if quick else TABLES
     providers = PROVIDERS[:2] if quick else PROVIDERS
-    paper_cells = [PaperCell.from_parameters("table", table=table) for table in tables]
-    paper_cells += [
-        PaperCell.from_parameters("2", table=table, way=protocol, providers=provider_count)
-        for table in tables
-        for protocol in PROTOCOLS
-        for provider_count in providers
-    ]
-    paper_cells += [
-        PaperCell.from_parameters("samples", way=protocol, rows=row_count)
-        for protocol in PROTOCOLS
-        for row_count in (200, 400, 800, 1600)
-    ]
-    paper_cells += [
-        PaperCell.from_parameters("3", table=table, way=protocol)
-        for table in tables
-        for protocol in PROTOCOLS
-    ]
     return [
-        *paper_cells,
-        *(PaperCell.from_parameters("attack", table=table) for table in tables[:3]),
+        *PaperCell.list_grid("table", table=tables),
+        *PaperCell.list_grid("2", table=tables, way=PROTOCOLS, providers=providers),
+        *PaperCell.list_grid("samples", way=PROTOCOLS, rows=(200, 400, 800, 1600)),
+        *PaperCell.list_grid("3", table=tables, way=PROTOCOLS),
+        *PaperCell.list_grid("attack", table=tables[:3]),
     ]
 
 
@@ -113,20 +100,15 @@ def _load_parts(table: str, providers: int, row_limit: int | None = None) -> tup
     from discreet.schema.cells import encode_classes, get_columns
 
     dataset = load(table)
-    feature_columns, class_indices = (
-        get_columns(dataset.X, dataset.schema.names),
-        encode_classes(dataset.schema, dataset.y),
-    )
-    column_arrays = {key: np.asarray(column) for key, column in feature_columns.items()}
-    row_indices = np.arange(
-        len(class_indices) if row_limit is None else min(row_limit, len(class_indices))
-    )
+    class_indices = encode_classes(dataset.schema, dataset.y)
+    columns = {
+        name: np.asarray(column)
+        for name, column in get_columns(dataset.X, dataset.schema.names).items()
+    }
+    row_indices = np.arange(len(class_indices))[:row_limit]
     return dataset.schema, [
-        (
-            {feature_name: column[provider_rows] for feature_name, column in column_arrays.items()},
-            class_indices[provider_rows],
-        )
-        for provider_rows in np.array_split(row_indices, providers)
+        ({name: column[rows] for name, column in columns.items()}, class_indices[rows])
+        for rows in np.array_split(row_indices, providers)
     ]
 
 
@@ -146,18 +128,19 @@ def _count_part(schema: Any, provider_part: Any) -> Any:
     return np.bincount(class_indices, minlength=class_count), class_tables
 
 
+def _make_published_round(provider_counts: Sequence[Any]) -> Any:
+    from discreet.papers.published_parties import PublishedRound
+
+    return PublishedRound(_generate_key(1024), _generate_key(1024, 1), provider_counts, 0.1)
+
+
 def _time_horizontal(
     table: str, protocol: str, providers: int, row_limit: int | None
 ) -> dict[str, float]:
     schema, provider_parts = _load_parts(table, providers, row_limit)
     if protocol == "published":
-        from discreet.papers.published_parties import PublishedRound
-
-        published_round = PublishedRound(
-            _generate_key(1024),
-            _generate_key(1024, 1),
-            [_count_part(schema, part) for part in provider_parts],
-            0.1,
+        published_round = _make_published_round(
+            [_count_part(schema, part) for part in provider_parts]
         )
         provider_time = _time_call(
             lambda: (published_round.hide_counts(1), published_round.hide_totals(1))
@@ -170,13 +153,9 @@ def _time_horizontal(
     collector = horizontal.HorizontalCollector(identities[-2], manifest)
     provider_times, submissions = [], []
     for identity, part in zip(identities, provider_parts, strict=False):
-        provider_party, exact_vector = (
-            horizontal.HorizontalProvider(identity, manifest),
-            manifest.layout.count_rows(*part),
-        )
-        elapsed, message = _time_call(
-            lambda party=provider_party, vector=exact_vector: party.make_submission(vector)  # type: ignore[misc]
-        )
+        provider_party = horizontal.HorizontalProvider(identity, manifest)
+        exact_vector = manifest.layout.count_rows(*part)
+        elapsed, message = _time_call(partial(provider_party.make_submission, exact_vector))
         provider_times.append(elapsed)
         submissions.append(message.to_bytes())
 
@@ -188,19 +167,15 @@ def _time_horizontal(
     collector_time, result_message = _time_call(collect_submissions)
     receiver = horizontal.HorizontalReceiver(identities[-1], manifest, key)
     receiver_time = _time_call(lambda: receiver.receive(result_message.to_bytes()))[0]
-    return {
-        "provider": float(np.mean(provider_times)),
-        "collector": collector_time,
-        "receiver": receiver_time,
-    }
+    provider_time = float(np.mean(provider_times))
+    return {"provider": provider_time, "collector": collector_time, "receiver": receiver_time}
 
 
 def _time_openings(published_round: Any) -> dict[str, float]:
     """Times of the published collector and receiver."""
     collector_time = _time_call(published_round.open_collector_totals)[0]
-    both_times = _time_call(published_round.open_receiver_quotients)[
-        0
-    ]  # which opens for the collector once more
+    # opens for the collector once more
+    both_times = _time_call(published_round.open_receiver_quotients)[0]
     return {"collector": collector_time, "receiver": max(both_times - collector_time, 0.0)}
 
 
@@ -235,51 +210,18 @@ def _make_agreement(
 
 def _time_vertical(table: str, protocol: str) -> dict[str, float]:
     """Label provider, slowest provider, collector and receiver."""
-    from discreet.datasets import load
-    from discreet.schema.cells import encode_classes, get_columns
-
-    dataset = load(table)
-    schema, class_indices = dataset.schema, encode_classes(dataset.schema, dataset.y)
-    feature_columns = get_columns(dataset.X, schema.names)
-    if protocol == "published":
-        from discreet.federated.crypto.paillier import Encryptor
-        from discreet.papers.published_parties import PublishedRound
-
-        key = _generate_key(1024)
-        encryptor, class_count = Encryptor(key.public), len(schema.classes)
-        sample_codes = class_indices[:TIMED_ROWS]
-        encryption_time, ciphertext_vectors = _time_call(
-            lambda: [
-                [encryptor.encrypt(int(class_index == code)) for class_index in range(class_count)]
-                for code in sample_codes
-            ]
-        )
-        row_ratio = len(class_indices) / len(sample_codes)
-        addition_time = _time_call(
-            lambda: [
-                key.public.add([vector[class_index] for vector in ciphertext_vectors])
-                for class_index in range(class_count)
-            ]
-        )[0]
-        published_round = PublishedRound(
-            key, _generate_key(1024, 1), [_count_part(schema, _load_parts(table, 1)[1][0])], 0.1
-        )
-        return {
-            "label provider": encryption_time * row_ratio,
-            "provider": addition_time * row_ratio * len(schema.names) / 4,
-            **_time_openings(published_round),
-        }
     from discreet.federated import vertical
 
-    provider_count = 4
-    party_names = [*(f"p{i}" for i in range(provider_count)), "label", "collector", "receiver"]
-    columns_by_provider = {f"p{i}": schema.names[i::provider_count] for i in range(provider_count)}
+    schema, [(feature_columns, class_indices)] = _load_parts(table, 1)
+    if protocol == "published":
+        return _time_published_vertical(schema, feature_columns, class_indices)
+    provider_names = [f"p{i}" for i in range(4)]
     identities, manifest, key = _make_agreement(
         schema,
-        party_names,
+        [*provider_names, "label", "collector", "receiver"],
         protocol,
         "label",
-        columns=columns_by_provider,
+        columns={name: schema.names[i::4] for i, name in enumerate(provider_names)},
         rows=len(class_indices),
         partition="vertical",
     )
@@ -291,9 +233,7 @@ def _time_vertical(table: str, protocol: str) -> dict[str, float]:
         provider_party = vertical.VerticalProvider(identity, manifest)
         provider_party.receive(message.to_bytes())
         own_columns = {name: feature_columns[name] for name in manifest.columns[identity.name]}
-        elapsed, tables_message = _time_call(
-            lambda party=provider_party, own_data=own_columns: party.make_tables(own_data)  # type: ignore[misc]
-        )
+        elapsed, tables_message = _time_call(partial(provider_party.make_tables, own_columns))
         slowest = max(slowest, elapsed)
         label_time += _time_call(
             lambda text=tables_message: label_provider.receive(text.to_bytes())  # type: ignore[misc]
@@ -316,6 +256,35 @@ def _time_vertical(table: str, protocol: str) -> dict[str, float]:
     }
 
 
+def _time_published_vertical(
+    schema: Any, feature_columns: Any, class_indices: Any
+) -> dict[str, float]:
+    from discreet.federated.crypto.paillier import Encryptor
+
+    public_key = _generate_key(1024).public
+    encryptor, class_range = Encryptor(public_key), range(len(schema.classes))
+    sample_codes = class_indices[:TIMED_ROWS]
+    encryption_time, ciphertext_vectors = _time_call(
+        lambda: [
+            [encryptor.encrypt(int(class_index == code)) for class_index in class_range]
+            for code in sample_codes
+        ]
+    )
+    addition_time = _time_call(
+        lambda: [
+            public_key.add([vector[class_index] for vector in ciphertext_vectors])
+            for class_index in class_range
+        ]
+    )[0]
+    row_ratio = len(class_indices) / len(sample_codes)
+    published_round = _make_published_round([_count_part(schema, (feature_columns, class_indices))])
+    return {
+        "label provider": encryption_time * row_ratio,
+        "provider": addition_time * row_ratio * len(schema.names) / 4,
+        **_time_openings(published_round),
+    }
+
+
 def _score_table(table: str, repeats: int) -> dict[str, list[float]]:
     from discreet.datasets import load
     from discreet.estimators import FederatedNB, MixedNB
@@ -331,24 +300,18 @@ def _score_table(table: str, repeats: int) -> dict[str, list[float]]:
         "classes": [len(dataset.schema.classes)],
         "non-private accuracy": [exact.accuracy],
     }
+
+    def fit(X: Any, y: Any, epsilon: float, seed: int) -> Any:
+        nb = FederatedNB(epsilon, providers=3, schema=dataset.schema, random_state=seed)
+        return nb.fit(X, y).model_
+
     for epsilon in (0.1, 1.0):
-        scores = [
+        values_by_metric[f"accuracy at epsilon {format_rounded_up(epsilon)}"] = [
             cross_validate(
-                lambda X, y, repetition=seed, noise_epsilon=epsilon: (
-                    FederatedNB(  # type: ignore[misc]
-                        noise_epsilon, providers=3, schema=dataset.schema, random_state=repetition
-                    )
-                    .fit(X, y)
-                    .model_
-                ),
-                dataset.X,
-                dataset.y,
-                count=5,
-                seed=seed,
+                partial(fit, epsilon=epsilon, seed=seed), dataset.X, dataset.y, count=5, seed=seed
             ).accuracy
             for seed in range(repeats)
         ]
-        values_by_metric[f"accuracy at epsilon {format_rounded_up(epsilon)}"] = scores
     # a record touches d + 1 counts with Laplace(1/0.1) noise each
     values_by_metric["epsilon of a claimed 0.1"] = [0.1 * (len(dataset.schema.features) + 1)]
     return values_by_metric
@@ -356,26 +319,21 @@ def _score_table(table: str, repeats: int) -> dict[str, list[float]]:
 
 def _run_attack(table: str) -> dict[str, list[float]]:
     """The collector of a published round with three providers reads their counts."""
-    from discreet.papers.published_parties import PUBLIC_FACTOR, PublishedRound, read_exposed_counts
+    from discreet.papers.published_parties import PUBLIC_FACTOR, read_exposed_counts
 
     schema, provider_parts = _load_parts(table, 3)
     provider_counts = [_count_part(schema, provider_part) for provider_part in provider_parts]
-    published_round = PublishedRound(
-        _generate_key(1024), _generate_key(1024, 1), provider_counts, 0.1
-    )
+    published_round = _make_published_round(provider_counts)
     exact_count = cell_count = 0
     total_time = 0.0
     for provider, (totals, tables) in enumerate(provider_counts):
         elapsed, exposed_tables = _time_call(
-            lambda provider_index=provider: read_exposed_counts(published_round, provider_index)  # type: ignore[misc]
+            partial(read_exposed_counts, published_round, provider)
         )
         total_time += elapsed
         for true_counts, read_counts in zip([totals, *tables], exposed_tables, strict=True):
             scaled_counts = [PUBLIC_FACTOR * int(count) for count in np.ravel(true_counts)]
-            exact_count += sum(
-                true_count == read_count
-                for true_count, read_count in zip(scaled_counts, read_counts, strict=True)
-            )
+            exact_count += sum(map(operator.eq, scaled_counts, read_counts))
             cell_count += len(scaled_counts)
     return {
         "counts": [cell_count],
@@ -404,18 +362,9 @@ def make_figures(results: PaperResults) -> Iterator[Figure]:
         panels = [
             Panel(
                 table,
-                [
-                    results.make_line(
-                        protocol,
-                        "2",
-                        "providers",
-                        provider_counts,
-                        phase,
-                        table=table,
-                        way=protocol,
-                    )
-                    for protocol in PROTOCOLS
-                ],
+                results.make_lines(
+                    "2", "way", PROTOCOLS, "providers", provider_counts, phase, table=table
+                ),
                 "providers",
                 "CPU ms",
                 log_x=True,
@@ -434,11 +383,8 @@ def make_figures(results: PaperResults) -> Iterator[Figure]:
         panels = []
         for phase in ("label provider", *PHASES):
             plot_lines = [
-                replace(
-                    results.make_line(protocol, "3", "table", tables, phase, way=protocol),
-                    x=[table_sizes[table] for table in tables],
-                )
-                for protocol in PROTOCOLS
+                replace(line, x=[table_sizes[table] for table in tables])
+                for line in results.make_lines("3", "way", PROTOCOLS, "table", tables, phase)
             ]
             panels.append(
                 Panel(phase, plot_lines, "rows x features", "CPU ms", log_x=True, log_y=True)
@@ -447,88 +393,87 @@ def make_figures(results: PaperResults) -> Iterator[Figure]:
         yield Figure("figure 3", caption, panels)
 
 
-def check_statements(results: PaperResults) -> Iterator[Statement]:
-    """What the paper states."""
-    tables, provider_counts = (
-        results.list_parameter_values("2", "table"),
-        results.list_parameter_values("2", "providers"),
-    )
-    size_metrics = ("features", "classes", "rows")
+def _list_tables(results: PaperResults) -> list[str]:
+    return results.list_parameter_values("2", "table")
+
+
+def _list_providers(results: PaperResults) -> list[int]:
+    return results.list_parameter_values("2", "providers")
+
+
+def _check_sizes(results: PaperResults) -> Finding:
     table_sizes = {
         table: tuple(
-            int(results.compute_mean("table", metric, table=table)) for metric in size_metrics
+            int(results.compute_mean("table", metric, table=table))
+            for metric in ("features", "classes", "rows")
         )
-        for table in tables
+        for table in _list_tables(results)
     }
-    is_same_size = {table: table_sizes[table] == PUBLISHED_TABLE_SIZES[table] for table in tables}
-    yield Statement(
-        "Table 1: attributes, classes and rows",
+    return Finding.from_cases(
         "here / in the paper: "
         + ", ".join(
-            f"{table} {_format_numbers(table_sizes[table])} / "
-            f"{_format_numbers(PUBLISHED_TABLE_SIZES[table])}"
-            for table in tables
+            f"{table} {' '.join(map(str, sizes))} / "
+            f"{' '.join(map(str, PUBLISHED_TABLE_SIZES[table]))}"
+            for table, sizes in table_sizes.items()
         ),
-        format_verdict(is_same_size),
-        ""
-        if all(is_same_size.values())
-        else "UCI's own table of that name has another number of rows",
+        {table: sizes == PUBLISHED_TABLE_SIZES[table] for table, sizes in table_sizes.items()},
+        "UCI's own table of that name has another number of rows",
     )
+
+
+def _check_encryption_time(results: PaperResults) -> Finding:
     row_counts = results.list_parameter_values("samples", "rows")
-    by_rows = {
-        protocol: [
-            results.compute_mean("samples", "provider", way=protocol, rows=row_count)
-            for row_count in row_counts
-        ]
-        for protocol in PROTOCOLS
-    }
-    by_providers = {
-        protocol: [
-            results.compute_mean(
-                "2", "provider", table=tables[-1], way=protocol, providers=provider_count
-            )
-            for provider_count in provider_counts
-        ]
-        for protocol in PROTOCOLS
-    }
-    is_steady = max(by_rows["published"]) < 1.5 * min(by_rows["published"]) and max(
-        by_providers["published"]
-    ) < 1.5 * min(by_providers["published"])
-    yield Statement(
-        "Encryption time does not depend on samples and providers",
-        f"published, ms: {_format_range(by_rows['published'])} for {row_counts[0]} to "
-        f"{row_counts[-1]} rows, {_format_range(by_providers['published'])} for "
-        f"{provider_counts[0]} to {provider_counts[-1]} providers; ours with masks "
-        f"{_format_range(by_providers['masks'])}",
+    provider_counts = _list_providers(results)
+    by_rows = results.make_line("", "samples", "rows", row_counts, "provider", way="published").y
+    by_providers, masked = (
+        line.y
+        for line in results.make_lines(
+            "2",
+            "way",
+            ("published", "masks"),
+            "providers",
+            provider_counts,
+            "provider",
+            table=_list_tables(results)[-1],
+        )
+    )
+    is_steady = all(max(times) < 1.5 * min(times) for times in (by_rows, by_providers))
+    return Finding(
+        f"published, ms: {_format_range(by_rows)} for {row_counts[0]} to {row_counts[-1]} rows, "
+        f"{_format_range(by_providers)} for {provider_counts[0]} to {provider_counts[-1]} "
+        f"providers; ours with masks {_format_range(masked)}",
         "holds" if is_steady else "holds only roughly",
         "" if is_steady else "the times vary on a busy machine",
     )
-    cell_counts = {table: _count_cells(results, table) for table in tables}
-    collector_times = {
+
+
+def _format_range(values: Sequence[float]) -> str:
+    return f"{min(values):.1f} to {max(values):.1f}"
+
+
+def _check_aggregation_time(results: PaperResults) -> Finding:
+    times_per_cell = {
         table: results.compute_mean(
-            "2", "collector", table=table, way="published", providers=provider_counts[0]
+            "2", "collector", table=table, way="published", providers=_list_providers(results)[0]
         )
-        for table in tables
+        / _count_cells(table)
+        for table in _list_tables(results)
     }
-    times_per_cell = [collector_times[table] / cell_counts[table] for table in tables]
-    yield Statement(
-        "Aggregation time is linear in the number of cells",
+    is_linear = max(times_per_cell.values()) < 1.6 * min(times_per_cell.values())
+    return Finding(
         "published, ms per class-by-value cell: "
-        + ", ".join(
-            f"{table} {time_per_cell:.2f}"
-            for table, time_per_cell in zip(tables, times_per_cell, strict=True)
-        ),
-        "holds" if max(times_per_cell) < 1.6 * min(times_per_cell) else "holds only roughly",
-        ""
-        if max(times_per_cell) < 1.6 * min(times_per_cell)
-        else "features of different size share fixed costs",
+        + ", ".join(f"{table} {duration:.2f}" for table, duration in times_per_cell.items()),
+        "holds" if is_linear else "holds only roughly",
+        "" if is_linear else "features of different size share fixed costs",
     )
+
+
+def _check_training_time(results: PaperResults) -> Finding:
+    tables, provider_counts = _list_tables(results), _list_providers(results)
     longest_published = max(
-        results.compute_mean(
-            figure, metric, **({"table": table, "way": "published"} | fixed_parameters)
-        )
+        results.compute_mean(figure, phase, table=table, way="published", **parameters)
         for table in tables
-        for figure, metric, fixed_parameters in (
+        for figure, phase, parameters in (
             ("2", "collector", {"providers": provider_counts[-1]}),
             ("2", "receiver", {"providers": provider_counts[-1]}),
             ("3", "label provider", {}),
@@ -538,54 +483,62 @@ def check_statements(results: PaperResults) -> Iterator[Statement]:
         results.compute_mean("2", phase, table=table, way="masks", providers=provider_count)
         for table in tables
         for provider_count in provider_counts
-        for phase in ("provider", "collector", "receiver")
+        for phase in PHASES
     )
-    yield Statement(
-        "Training takes a few seconds at most",
+    return Finding(
         f"longest phase of a party {longest_published / 1e3:.2f} s as published; ours with masks "
         f"{longest_masked / 1e3:.3f} s (horizontal)",
         "holds" if longest_published < 10_000 else "does not hold",
     )
-    attacked_tables = results.list_parameter_values("attack", "table")
-    exact_shares = {
+
+
+def _get_exact_shares(results: PaperResults) -> dict[str, float]:
+    """Which share of the counts the attack reads exactly, by table."""
+    return {
         table: results.compute_mean("attack", "read exactly", table=table)
-        for table in attacked_tables
+        for table in results.list_parameter_values("attack", "table")
     }
-    attack_times = {
-        table: results.compute_mean("attack", "milliseconds", table=table)
-        for table in attacked_tables
-    }
+
+
+def _check_statistics_privacy(results: PaperResults) -> Finding:
+    exact_shares = _get_exact_shares(results)
     attack_text = ", ".join(
-        f"{table} {100 * exact_shares[table]:.0f} % of "
+        f"{table} {100 * exact_share:.0f} % of "
         f"{results.compute_mean('attack', 'counts', table=table):.0f} counts in "
-        f"{attack_times[table] / 1e3:.1f} s"
-        for table in attacked_tables
+        f"{results.compute_mean('attack', 'milliseconds', table=table) / 1e3:.1f} s"
+        for table, exact_share in exact_shares.items()
     )
-    is_broken = max(exact_shares.values()) > 0.99
-    explanation = (
+    return _judge_attack(
+        f"the collector of the published round reads exactly: {attack_text}",
+        exact_shares,
         "a blinding factor is an additive pad, and one pad for all cells of a provider is found "
         "from the sum over a feature's values; ours draws a fresh pad for every ciphertext, and "
-        "the same attacks fail on it (tests/federated/test_attacks.py)"
+        "the same attacks fail on it (tests/federated/test_attacks.py)",
     )
-    yield Statement(
-        "Statistics privacy: nobody learns n_i and n_ij(v) of a provider",
-        f"the collector of the published round reads exactly: {attack_text}",
-        "does not hold" if is_broken else "holds",
-        explanation if is_broken else "",
-    )
-    yield Statement(
-        "Ownership privacy: nobody learns whether a provider holds a value",
+
+
+def _check_ownership_privacy(results: PaperResults) -> Finding:
+    exact_shares = _get_exact_shares(results)
+    return _judge_attack(
         f"the same counts tell who holds a value: {100 * max(exact_shares.values()):.0f} % read "
         "exactly",
-        "does not hold" if is_broken else "holds",
-        "a count of zero is read like any other" if is_broken else "",
+        exact_shares,
+        "a count of zero is read like any other",
     )
+
+
+def _judge_attack(measured: str, exact_shares: dict[str, float], reason: str) -> Finding:
+    if max(exact_shares.values()) > 0.99:
+        return Finding(measured, "does not hold", reason)
+    return Finding(measured, "holds")
+
+
+def _check_guarantee(results: PaperResults) -> Finding:
     real_epsilons = {
         table: results.compute_mean("table", "epsilon of a claimed 0.1", table=table)
-        for table in tables
+        for table in _list_tables(results)
     }
-    yield Statement(
-        "The model is epsilon-differentially private (epsilon 0.1)",
+    return Finding(
         "a record changes d + 1 counts, so the total is "
         + ", ".join(f"{table} {loss:.1f}" for table, loss in real_epsilons.items())
         + "; and the receiver gets quotients with exact n_i",
@@ -593,42 +546,45 @@ def check_statements(results: PaperResults) -> Iterator[Statement]:
         "every count has Laplace noise for the whole epsilon, and n_i has none; one provider draws "
         "all the noise and can subtract it",
     )
+
+
+def _check_cost(results: PaperResults) -> Finding:
+    tables = _list_tables(results)
     exact_accuracies = {
         table: results.compute_mean("table", "non-private accuracy", table=table)
         for table in tables
     }
-    accuracy_costs = {
-        f"{table} at {epsilon}": PairedDifference.from_pairs(
-            results.get_values("table", f"accuracy at epsilon {epsilon}", table=table),
-            exact_accuracies[table],
-            2 * len(tables),
-        )
-        for table in tables
-        for epsilon in ("0.1", "1")
-    }
-    held_by_case = {
-        case: difference.is_above(-MAX_CLOSE_DIFFERENCE)
-        for case, difference in accuracy_costs.items()
-    }
-    yield Statement(
-        "(not in the paper) an honest total epsilon costs less than two points",
-        f"without privacy {format_percentages(exact_accuracies)}; with it, points of difference: "
-        + ", ".join(f"{case} {difference}" for case, difference in accuracy_costs.items()),
-        format_verdict(held_by_case),
-        "" if all(held_by_case.values()) else "the tables are small",
+    return Finding.from_differences(
+        f"without privacy {format_percentages(exact_accuracies)}; with it, points of difference: ",
+        {
+            f"{table} at {epsilon}": PairedDifference.from_pairs(
+                results.get_values("table", f"accuracy at epsilon {epsilon}", table=table),
+                exact_accuracies[table],
+                2 * len(tables),
+            )
+            for table in tables
+            for epsilon in ("0.1", "1")
+        },
+        lambda difference: difference.is_above(-MAX_CLOSE_DIFFERENCE),
+        "the tables are small",
     )
 
 
-def _format_numbers(values: Sequence[int]) -> str:
-    return " ".join(map(str, values))
-
-
-def _format_range(values: list[float]) -> str:
-    return f"{min(values):.1f} to {max(values):.1f}"
-
-
-def _count_cells(results: PaperResults, table: str) -> int:
+def _count_cells(table: str) -> int:
     """Class-by-value cells of a table, class totals included."""
     schema, provider_parts = _load_parts(table, 2)
     class_totals, class_tables = _count_part(schema, provider_parts[0])
     return int(len(class_totals) + sum(class_table.size for class_table in class_tables))
+
+
+STATEMENTS: dict[str, StatementCheck] = {
+    "Table 1: attributes, classes and rows": _check_sizes,
+    "Encryption time does not depend on samples and providers": _check_encryption_time,
+    "Aggregation time is linear in the number of cells": _check_aggregation_time,
+    "Training takes a few seconds at most": _check_training_time,
+    "Statistics privacy: nobody learns n_i and n_ij(v) of a provider": _check_statistics_privacy,
+    "Ownership privacy: nobody learns whether a provider holds a value": _check_ownership_privacy,
+    "The model is epsilon-differentially private (epsilon 0.1)": _check_guarantee,
+    "(not in the paper) an honest total epsilon costs less than two points": _check_cost,
+}
+"""What the paper states, and how it is judged."""

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from discreet.display.plots import get_series_style, import_pyplot
+from discreet.errors import MissingDependencyError
+
 
 @dataclass(frozen=True)
 class PlotLine:
@@ -57,20 +60,6 @@ def make_flat_line(
     return PlotLine(label, [x_values[0], x_values[-1]], [y_value, y_value], style=style)
 
 
-LINE_COLOURS = (
-    "#0b5cad",
-    "#b34a00",
-    "#00735a",
-    "#a03c78",
-    "#6b5500",
-    "#1a1a1a",
-    "#8a5fd0",
-    "#c2185b",
-)
-LINE_MARKERS = "os^Dvx*P"
-"""Marker of each line by its place in the legend, of matplotlib."""
-
-
 def draw_figure(figure: Figure, stem: Path) -> bool:
     """Write ``stem.svg`` and ``stem.png``; False where matplotlib is not installed.
 
@@ -80,25 +69,17 @@ def draw_figure(figure: Figure, stem: Path) -> bool:
     stem : Path
     """
     try:
-        import matplotlib
-    except ImportError:
+        pyplot = import_pyplot()
+    except MissingDependencyError:
         return False
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     column_count = min(figure.columns, len(figure.panels))
     row_count = math.ceil(len(figure.panels) / column_count)
     line_labels = dict.fromkeys(line.label for panel in figure.panels for line in panel.lines)
     style_indices = {line_label: style_index for style_index, line_label in enumerate(line_labels)}
     figure_width = 4.6 * column_count if column_count > 1 else 7.0
     with pyplot.rc_context({"svg.hashsalt": "discreet", "svg.fonttype": "none", "font.size": 9}):
-        canvas, axes = pyplot.subplots(
-            row_count,
-            column_count,
-            figsize=(figure_width, 3.4 * row_count + 0.4),
-            squeeze=False,
-            layout="constrained",
-        )
+        canvas = pyplot.Figure(figsize=(figure_width, 3.4 * row_count + 0.4), layout="constrained")
+        axes = canvas.subplots(row_count, column_count, squeeze=False)
         for panel_axes, panel in zip(axes.flat, figure.panels, strict=False):
             _draw_panel(panel_axes, panel, style_indices)
         for panel_axes in list(axes.flat)[len(figure.panels) :]:
@@ -107,39 +88,34 @@ def draw_figure(figure: Figure, stem: Path) -> bool:
         for panel_axes in axes.flat:
             for handle, label in zip(*panel_axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
-        longest_label = max(len(line_label) for line_label in style_indices)
-        legend_columns = max(
-            1, min(len(style_indices), int(figure_width * 72 / (5.0 * longest_label + 45)))
-        )
+        column_width = 5.0 * max(map(len, style_indices)) + 45  # of the legend, in points
         canvas.legend(
             [handles[line_label] for line_label in style_indices],
             list(style_indices),
             loc="outside lower center",
-            ncols=legend_columns,
+            ncols=max(1, min(len(style_indices), int(figure_width * 72 / column_width))),
         )
         canvas.savefig(f"{stem}.svg", metadata={"Date": None})
         canvas.savefig(f"{stem}.png", dpi=110)
-        pyplot.close(canvas)
     return True
 
 
 def _draw_panel(panel_axes: Any, panel: Panel, style_indices: Mapping[str, int]) -> None:
     for line in panel.lines:
-        style_index = style_indices[line.label]
         line_style: dict[str, Any] = {
-            "color": LINE_COLOURS[style_index % 8],
+            **get_series_style(style_indices[line.label]),
             "linestyle": line.style,
             "linewidth": 1.4,
+            "markersize": 4,
+            "label": line.label,
         }
-        if len(line.x) > 1 and line.style == "-":
-            line_style |= {"marker": LINE_MARKERS[style_index % 8], "markersize": 4}
+        if len(line.x) == 1 or line.style != "-":
+            line_style.pop("marker")
         if len(line.standard_errors):
             line_style.pop("linestyle")
-            panel_axes.errorbar(
-                line.x, line.y, line.standard_errors, label=line.label, capsize=2, **line_style
-            )
+            panel_axes.errorbar(line.x, line.y, line.standard_errors, capsize=2, **line_style)
         else:
-            panel_axes.plot(line.x, line.y, label=line.label, **line_style)
+            panel_axes.plot(line.x, line.y, **line_style)
     panel_axes.set_title(panel.title, fontsize=10)
     panel_axes.set_xlabel(panel.x_label)
     panel_axes.set_ylabel(panel.y_label)

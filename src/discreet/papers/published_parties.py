@@ -69,21 +69,15 @@ class PublishedRound:
         seed: int = 0,
     ) -> None:
         self.collector_key, self.receiver_key, self.counts = collector_key, receiver_key, counts
-        self.collector_factors = draw_blinding_factors(
-            collector_key, len(counts) + 2
-        )  # 0 … s, and s + 1 for the noise
+        # 0 … s, and s + 1 for the noise
+        self.collector_factors = draw_blinding_factors(collector_key, len(counts) + 2)
         self.receiver_factors = draw_blinding_factors(receiver_key, len(counts) + 1)
-        self._collector_encryptor, self._receiver_encryptor = (
-            Encryptor(collector_key.public),
-            Encryptor(receiver_key.public),
-        )
+        self._collector_encryptor = Encryptor(collector_key.public)
+        self._receiver_encryptor = Encryptor(receiver_key.public)
         rng = np.random.default_rng(seed)
-        self.collector_submissions = [
-            self.hide_counts(provider) for provider in range(1, len(counts) + 1)
-        ]
-        self.receiver_submissions = [
-            self.hide_totals(provider) for provider in range(1, len(counts) + 1)
-        ]
+        providers = range(1, len(counts) + 1)
+        self.collector_submissions = [self.hide_counts(provider) for provider in providers]
+        self.receiver_submissions = [self.hide_totals(provider) for provider in providers]
         noise = [
             rng.laplace(0, 1 / epsilon, np.shape(count_array))
             for count_array in self._list_arrays(counts[0])
@@ -108,10 +102,8 @@ class PublishedRound:
 
     def hide_totals(self, provider: int) -> list[int]:
         """What provider k, from 1, sends under the second system."""
-        modulus, blinding_factor = (
-            self.receiver_key.public.n_squared,
-            self.receiver_factors[provider],
-        )
+        modulus = self.receiver_key.public.n_squared
+        blinding_factor = self.receiver_factors[provider]
         class_totals = self.counts[provider - 1][0]
         return [
             int(blinding_factor * self._receiver_encryptor.encrypt(int(class_total)) % modulus)
@@ -138,40 +130,33 @@ class PublishedRound:
 
     def open_collector_totals(self) -> list[Any]:
         """Algorithm 3, line 3: the noised totals, multiplied with l."""
-        modulus, opened_totals = self.collector_key.public.n**2, []
+        key = self.collector_key
+        modulus, opened_totals = key.public.n**2, []
+
+        def decrypt_centered(ciphertext: Any) -> int:
+            return center_residue(key.decrypt(int(ciphertext)), key.public.n)
+
         for index, noise_array in enumerate(self.noise_token):
             product = self.collector_factors[0] * noise_array
             for submitted in self.collector_submissions:
                 product = product * submitted[index] % modulus
-            opened_totals.append(
-                np.vectorize(self._decrypt_centered, otypes=[object])(product % modulus)
-            )
+            opened_totals.append(np.vectorize(decrypt_centered, otypes=[object])(product % modulus))
         return opened_totals
-
-    def _decrypt_centered(self, ciphertext: Any) -> int:
-        return center_residue(
-            self.collector_key.decrypt(int(ciphertext)), self.collector_key.public.n
-        )
 
     def open_receiver_quotients(self) -> tuple[list[int], list[list[list[int]]]]:
         """Algorithm 3, lines 15 to 25, and the extraction: n r_i and n_i r_ij(v) as integers."""
         public_key, opened_totals = self.receiver_key.public, self.open_collector_totals()
-        class_ciphertexts = []
-        for class_index in range(len(self.counts[0][0])):
-            class_ciphertexts.append(
-                public_key.add(
-                    [
-                        self.receiver_factors[0],
-                        *(submission[class_index] for submission in self.receiver_submissions),
-                    ]
-                )
-            )
+        class_ciphertexts = [
+            public_key.add([self.receiver_factors[0], *submissions])
+            for submissions in zip(*self.receiver_submissions, strict=True)
+        ]
         total_ciphertext = public_key.add(class_ciphertexts)
+
+        def scale_reciprocal(count: Any) -> int:
+            return round(PUBLIC_FACTOR**2 / count) if count else 0
+
         reciprocal_factors = [
-            np.vectorize(
-                lambda noised_count: round(PUBLIC_FACTOR**2 / noised_count) if noised_count else 0,
-                otypes=[object],
-            )(count_array)
+            np.vectorize(scale_reciprocal, otypes=[object])(count_array)
             for count_array in opened_totals
         ]
         priors = [

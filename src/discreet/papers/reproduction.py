@@ -1,9 +1,15 @@
 """Reproduction of a paper: cells that are computed once, figures, statements with verdicts.
 
 A paper is a module that lists its cells (each a handful of parameters), computes one of them, draws
-its figures and judges the paper's statements by the figures. Everything else is here: cells run in
-parallel, finished ones are kept under the digest of code and parameters, and what comes out is a
-CSV file of every cell, plots, and a page.
+its figures and judges the paper's statements by the figures:
+
+- ``TITLE`` and ``NOTES`` of its page, ``REPEATS``, the usual number of repetitions, and ``CODE``,
+  the files and folders of the package whose change makes finished cells stale;
+- ``list_cells(quick)``, and ``compute(cell, repeats, quick)``, a number for each repetition;
+- ``make_figures(results)``, and ``STATEMENTS``, each with the function that judges it.
+
+Everything else is here: cells run in parallel, finished ones are kept under the digest of code and
+parameters, and what comes out is a CSV file of every cell, plots, and a page.
 """
 
 from __future__ import annotations
@@ -18,24 +24,23 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from discreet.errors import SchemaError
 from discreet.files.atomic_writing import write_atomic
-from discreet.papers.paper_figures import Figure, draw_figure
+from discreet.papers.paper_figures import draw_figure
 from discreet.papers.results import (
     PaperCell,
     PaperResults,
-    Statement,
     Values,
+    check_statements,
     compute_standard_error,
 )
 
 __all__ = [
     "PAPERS",
-    "PaperModule",
     "ReproductionOptions",
     "describe_left_out",
     "load_paper",
@@ -57,32 +62,6 @@ JUDGEMENT_MARKER = (
 """Marker line in a paper's module: below it are texts and plots, which do not affect cells."""
 
 ProgressCallback = Callable[[int, int], None]
-
-
-class PaperModule(Protocol):
-    """What a module of this folder provides."""
-
-    TITLE: str
-    NOTES: str
-    CODE: tuple[str, ...]
-    """Files and folders of the package whose change makes finished cells stale."""
-    REPEATS: int
-
-    @staticmethod
-    def list_cells(quick: bool) -> list[PaperCell]:
-        """What is computed."""
-
-    @staticmethod
-    def compute(cell: PaperCell, repeats: int, quick: bool) -> Values:
-        """The values of one cell, a number for each repetition."""
-
-    @staticmethod
-    def make_figures(results: PaperResults) -> Iterator[Figure]:
-        """The plots."""
-
-    @staticmethod
-    def check_statements(results: PaperResults) -> Iterator[Statement]:
-        """The verdicts."""
 
 
 @dataclass(frozen=True)
@@ -153,17 +132,6 @@ def _is_silent(node: ast.AST) -> bool:
     return target_names in (["TITLE"], ["NOTES"], ["SEEDING"])
 
 
-def _get_cache_path(
-    options: ReproductionOptions, paper_name: str, code_digest: str, cell: PaperCell, repeats: int
-) -> Path:
-    cell_key = json.dumps([cell.figure, cell.parameters, repeats, options.quick])
-    return (
-        options.cache
-        / paper_name
-        / f"{hashlib.sha256((code_digest + cell_key).encode()).hexdigest()[:32]}.json"
-    )
-
-
 def _compute_cell(paper_name: str, cell: PaperCell, repeats: int, quick: bool) -> Values:
     import warnings
 
@@ -212,10 +180,11 @@ def reproduce_paper(
             f"{paper_name} has no figure {options.figure}; write one of {', '.join(figure_names)}"
         )
     code_digest, values_by_cell = _compute_code_digest(module), {}
-    cache_files = {
-        cell: _get_cache_path(options, paper_name, code_digest, cell, repetitions) for cell in cells
-    }
-    for cell, cache_file in cache_files.items():
+    cache_files = {}
+    for cell in cells:
+        cell_key = json.dumps([cell.figure, cell.parameters, repetitions, options.quick])
+        digest = hashlib.sha256((code_digest + cell_key).encode()).hexdigest()
+        cache_files[cell] = cache_file = options.cache / paper_name / f"{digest[:32]}.json"
         if cache_file.exists():
             values_by_cell[cell] = json.loads(cache_file.read_text("utf-8"))["values"]
     missing_cells = [cell for cell in cells if cell not in values_by_cell]
@@ -281,16 +250,13 @@ def _write_outputs(
         f"[cells.csv]({paper_name}/cells.csv).",
         "",
     ]
-    statements = list(module.check_statements(results)) if options.figure is None else []
-    if statements:
+    findings = check_statements(module.STATEMENTS, results) if options.figure is None else {}
+    if findings:
         page_lines += ["## What the paper states, and what we measure", ""]
         page_lines += ["| the paper | measured here | verdict |", "|---|---|---|"]
-        for statement in statements:
-            reason_text = f", because {statement.reason}" if statement.reason else ""
-            page_lines += [
-                f"| {statement.claim} | {statement.measured} | "
-                f"**{statement.verdict}**{reason_text} |"
-            ]
+        for claim, finding in findings.items():
+            reason_text = f", because {finding.reason}" if finding.reason else ""
+            page_lines += [f"| {claim} | {finding.measured} | **{finding.verdict}**{reason_text} |"]
         page_lines += [""]
     for figure in module.make_figures(results):
         figure_stem = f"{paper_name}/{figure.name.replace(' ', '-')}"
@@ -309,19 +275,15 @@ def _format_csv(results: PaperResults) -> str:
     for cell, metrics in results.values.items():
         parameters_text = " ".join(f"{key}={value}" for key, value in cell.parameters)
         for metric, metric_values in metrics.items():
-            csv_row = [
-                cell.figure,
-                parameters_text,
-                metric,
-                len(metric_values),
-                f"{np.mean(metric_values):.6g}",
-            ]
+            error = compute_standard_error(metric_values)
             writer.writerow(
                 [
-                    *csv_row,
-                    f"{compute_standard_error(metric_values):.3g}"
-                    if len(metric_values) > 1
-                    else "",
+                    cell.figure,
+                    parameters_text,
+                    metric,
+                    len(metric_values),
+                    f"{np.mean(metric_values):.6g}",
+                    f"{error:.3g}" if len(metric_values) > 1 else "",
                 ]
             )
     return csv_text.getvalue()

@@ -8,9 +8,10 @@ undecided, so that no verdict hangs on a seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,14 @@ from discreet.papers.paper_figures import PlotLine
 
 __all__ = [
     "MAX_CLOSE_DIFFERENCE",
+    "Finding",
     "PairedDifference",
     "PaperCell",
     "PaperResults",
-    "Statement",
+    "StatementCheck",
     "check_all_hold",
+    "check_statements",
+    "format_differences",
     "format_percentages",
     "format_verdict",
 ]
@@ -46,18 +50,56 @@ class PaperCell:
         """A cell with named parameters."""
         return cls(figure, tuple(parameters.items()))
 
+    @classmethod
+    def list_grid(cls, figure: str, **values: Sequence[Any]) -> list[PaperCell]:
+        """All combinations of the parameters' values; those of the last change fastest."""
+        return [
+            cls(figure, tuple(zip(values, combination, strict=True)))
+            for combination in product(*values.values())
+        ]
+
     def __getitem__(self, name: str) -> Any:
         return dict(self.parameters)[name]
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A claim of the paper, what was measured, and the verdict."""
+class Finding:
+    """What was measured of a statement of the paper, the verdict, and a reason if it fails."""
 
-    claim: str
     measured: str
     verdict: str
     reason: str = ""
+
+    @classmethod
+    def from_cases(
+        cls,
+        measured: str,
+        held_by_case: Mapping[str, bool | None],
+        reason: str = "",
+        preposition: str = "on",
+    ) -> Finding:
+        """Judge by cases, see :func:`format_verdict`; the reason is dropped if all hold."""
+        is_reason_needed = not all(held_by_case.values())
+        return cls(
+            measured, format_verdict(held_by_case, preposition), reason if is_reason_needed else ""
+        )
+
+    @classmethod
+    def from_differences(
+        cls,
+        measured_heading: str,
+        differences: Mapping[str, PairedDifference],
+        is_held: Callable[[PairedDifference], bool | None],
+        reason: str = "",
+        preposition: str = "on",
+    ) -> Finding:
+        """Judge by differences that are listed after a heading."""
+        return cls.from_cases(
+            measured_heading + format_differences(differences),
+            {case: is_held(difference) for case, difference in differences.items()},
+            reason,
+            preposition,
+        )
 
 
 @dataclass(frozen=True)
@@ -87,16 +129,9 @@ class PairedDifference:
         second_values = [second] * len(first) if isinstance(second, float) else second
         pair_count = min(len(first), len(second_values))
         differences = np.asarray(first[:pair_count]) - np.asarray(second_values[:pair_count])
-        mean_difference, error = (
-            float(np.mean(differences)),
-            compute_standard_error(list(differences)),
-        )
-        half_width = (
-            float(t.ppf(1 - 0.025 / comparison_count, max(len(differences) - 1, 1))) * error
-        )
-        return cls(
-            mean_difference, error, mean_difference - half_width, mean_difference + half_width
-        )
+        mean, error = float(np.mean(differences)), compute_standard_error(list(differences))
+        quantile = float(t.ppf(1 - 0.025 / comparison_count, max(len(differences) - 1, 1)))
+        return cls(mean, error, mean - quantile * error, mean + quantile * error)
 
     def is_above(self, limit: float = 0.0) -> bool | None:
         """Whether it is above a limit; None if the interval leaves that open."""
@@ -122,27 +157,19 @@ def format_verdict(held_by_case: Mapping[str, bool | None], preposition: str = "
     preposition : str
         Preposition before the names of cases.
     """
-    cases_by_answer = {
-        answer: [case for case, case_answer in held_by_case.items() if case_answer is answer]
-        for answer in (True, False, None)
-    }
-    if len(cases_by_answer[True]) == len(held_by_case):
-        return "holds"
-    if len(cases_by_answer[None]) == len(held_by_case):
-        return "undecided"
-    undecided_text = (
-        f"undecided {preposition} {', '.join(cases_by_answer[None])}"
-        if cases_by_answer[None]
-        else ""
+    held, failed, undecided = (
+        [case for case, answer in held_by_case.items() if answer is expected]
+        for expected in (True, False, None)
     )
-    if not cases_by_answer[False]:
+    if len(held) == len(held_by_case):
+        return "holds"
+    if len(undecided) == len(held_by_case):
+        return "undecided"
+    undecided_text = f"undecided {preposition} {', '.join(undecided)}" if undecided else ""
+    if not failed:
         verdict_text = f"holds, but {undecided_text}"
     else:
-        verdict_text = (
-            f"holds only {preposition} {', '.join(cases_by_answer[True])}"
-            if cases_by_answer[True]
-            else "does not hold"
-        )
+        verdict_text = f"holds only {preposition} {', '.join(held)}" if held else "does not hold"
         verdict_text += f" ({undecided_text})" if undecided_text else ""
     return verdict_text.replace("  ", " ")
 
@@ -156,6 +183,11 @@ def check_all_hold(answers: Iterable[bool | None]) -> bool | None:
 def format_percentages(value_by_name: Mapping[Any, float]) -> str:
     """Format values as percentages after their names."""
     return ", ".join(f"{name} {100 * value:.1f}" for name, value in value_by_name.items())
+
+
+def format_differences(difference_by_case: Mapping[str, PairedDifference]) -> str:
+    """Format differences in points after their cases."""
+    return ", ".join(f"{case} {difference}" for case, difference in difference_by_case.items())
 
 
 @dataclass(frozen=True)
@@ -176,12 +208,12 @@ class PaperResults:
 
     def list_parameter_values(self, figure: str, parameter_name: str) -> list[Any]:
         """What a parameter is in the cells of a figure, in their order."""
-        cell_parameters = [dict(cell.parameters) for cell in self.values if cell.figure == figure]
         return list(
             dict.fromkeys(
-                parameters[parameter_name]
-                for parameters in cell_parameters
-                if parameter_name in parameters
+                value
+                for cell in self.values
+                for name, value in cell.parameters
+                if cell.figure == figure and name == parameter_name
             )
         )
 
@@ -195,12 +227,6 @@ class PaperResults:
         """Their mean; NaN if the cell was not computed."""
         cell_values = self.get_values(figure, metric, **parameters)
         return float(np.mean(cell_values)) if len(cell_values) else math.nan
-
-    def compute_standard_error(
-        self, figure: str, metric: str = "accuracy", **parameters: Any
-    ) -> float:
-        """Standard error of the mean."""
-        return compute_standard_error(self.get_values(figure, metric, **parameters))
 
     def average_over(
         self,
@@ -216,10 +242,10 @@ class PaperResults:
             for value in parameter_values
         ]
         repetition_count = min(map(len, cell_values))
-        return [
-            float(repetition_mean)
-            for repetition_mean in np.mean([row[:repetition_count] for row in cell_values], axis=0)
-        ]
+        means: list[float] = np.mean(
+            [row[:repetition_count] for row in cell_values], axis=0
+        ).tolist()
+        return means
 
     def make_line(
         self,
@@ -231,18 +257,60 @@ class PaperResults:
         **fixed_parameters: Any,
     ) -> PlotLine:
         """Means along a parameter, with standard errors where there are any."""
-        cell_parameters = [fixed_parameters | {parameter_name: value} for value in parameter_values]
-        standard_errors = [
-            self.compute_standard_error(figure, metric, **parameters)
-            for parameters in cell_parameters
+        cell_values = [
+            self.get_values(figure, metric, **fixed_parameters, **{parameter_name: value})
+            for value in parameter_values
         ]
-        means = [self.compute_mean(figure, metric, **parameters) for parameters in cell_parameters]
+        standard_errors = [compute_standard_error(values) for values in cell_values]
         return PlotLine(
             label,
             parameter_values,
-            means,
+            [float(np.mean(values)) if len(values) else math.nan for values in cell_values],
             () if all(map(math.isnan, standard_errors)) else standard_errors,
         )
+
+    def make_lines(
+        self,
+        figure: str,
+        line_parameter: str,
+        line_values: Sequence[Any],
+        parameter_name: str,
+        parameter_values: Sequence[Any],
+        metric: str = "accuracy",
+        **fixed_parameters: Any,
+    ) -> list[PlotLine]:
+        """A line for each value of a parameter, along another parameter."""
+        return [
+            self.make_line(
+                str(line_value),
+                figure,
+                parameter_name,
+                parameter_values,
+                metric,
+                **fixed_parameters,
+                **{line_parameter: line_value},
+            )
+            for line_value in line_values
+        ]
+
+
+StatementCheck = Callable[[PaperResults], Finding | None]
+"""Judges a statement of a paper; None if the cells it needs were not computed."""
+
+
+def check_statements(
+    checks: Mapping[str, StatementCheck], results: PaperResults
+) -> dict[str, Finding]:
+    """What was found of each statement of a paper, by the statement.
+
+    Parameters
+    ----------
+    checks : mapping
+        ``STATEMENTS`` of the paper's module.
+    results : PaperResults
+    """
+    findings = ((statement, check(results)) for statement, check in checks.items())
+    return {statement: finding for statement, finding in findings if finding is not None}
 
 
 def compute_standard_error(values: Sequence[float]) -> float:
