@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
+    "QUIET_KEY",
     "format_example",
     "is_quiet",
     "json_option",
@@ -34,18 +35,11 @@ BAR_DELAY_SECONDS = 2.0
 """Seconds of silence before a progress bar appears."""
 
 QUIET_KEY = "discreet.quiet"
-
-
-def _set_quiet(context: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
-        context.find_root().meta[QUIET_KEY] = True
-
+"""Key of ``--quiet`` in the settings that all commands of a run share."""
 
 quiet_option = click.Option(
     ["--quiet"],
     is_flag=True,
-    expose_value=False,
-    callback=_set_quiet,
     help="Print errors, warnings about privacy and the result; nothing else.",
 )
 
@@ -67,7 +61,7 @@ def make_console(*, stderr: bool = False) -> Console:
 def is_quiet() -> bool:
     """Return whether ``--quiet`` was given, before or after the name of the command."""
     context = click.get_current_context(silent=True)
-    return context is not None and bool(context.find_root().meta.get(QUIET_KEY))
+    return context is not None and bool(context.meta.get(QUIET_KEY))
 
 
 def print_note(line: str) -> None:

@@ -24,6 +24,7 @@ from discreet.errors import FormatError
 __all__ = ["FORCE_KEY", "FREE", "force_option", "refuse_replacement"]
 
 FORCE_KEY = "discreet.force"
+"""Key of ``--force`` in the settings that all commands of a run share."""
 
 FREE = "free"
 """Kind of a file that, as the caller knows, may replace any file but a ledger."""
@@ -35,16 +36,9 @@ HEAD_BYTES = 1 << 16
 """Bytes at the beginning of a file in which its kind is looked for."""
 
 
-def _set_force(context: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
-        context.find_root().meta[FORCE_KEY] = True
-
-
 force_option = click.Option(
     ["--force"],
     is_flag=True,
-    expose_value=False,
-    callback=_set_force,
     help="Replace files that exist, also what was paid for; never a ledger.",
 )
 
@@ -69,7 +63,7 @@ def refuse_replacement(path: str | Path, kind: str = "", draft: Path | None = No
             "command replaces, also not with --force; choose another name"
         )
     context = click.get_current_context(silent=True)
-    is_forced = context is not None and bool(context.find_root().meta.get(FORCE_KEY))
+    is_forced = context is not None and bool(context.meta.get(FORCE_KEY))
     is_same_content = draft is not None and filecmp.cmp(draft, path, shallow=False)
     is_free = bool(kind) and FREE_TO_REPLACE[kind](Path(path))
     loses_reports = (

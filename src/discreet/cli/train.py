@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from discreet.cli.files import make_output, write_file
-from discreet.cli.ledgers import require_budget_file
+from discreet.cli.files import make_output, require_budget_file, write_file
 from discreet.cli.output import format_example, json_option, print_json, print_note, show_progress
 
 if TYPE_CHECKING:
