@@ -16,7 +16,7 @@ from discreet.central.budget import PUBLIC_SCHEMA_ASSUMPTION, CentralSettings
 from discreet.central.training import Method
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimators.base import CheckedParams, TrainingRows, get_class_prior
-from discreet.estimators.fit_history import hash_source
+from discreet.estimators.fit_history import hash_rows
 from discreet.estimators.parameters import (
     AUTO_BINS_RULE,
     BUDGET_RULE,
@@ -283,7 +283,7 @@ class CentralNB(PrivateEstimator):
         )
         source_key = source_name if isinstance(raw_source, (str, Path)) else secrets.token_hex()
         accounting = FitAccounting(
-            self, params, schema, lambda: hash_source(source_key), source_name
+            self, params, schema, lambda: hash_rows({"": [f"source {source_key}"]}, 1), source_name
         )
         statistics = self._release_statistics(source, params, accounting.charge_ledger)
         self.n_features_in_ = len(schema.features)
