@@ -146,12 +146,9 @@ def train_and_charge(
     if has_ledger:
         dry_run(source.schema, **request)
         source.count_statistics()
-    planned_guarantee = Guarantee.make_unprotected()
-    if budget is not None:
-        planned_guarantee = Guarantee(budget.epsilon, budget.delta)
-    planned_guarantee = planned_guarantee.void_if(
-        schema=source.schema, published_reason=UNSOUND_METHODS.get(request["method"], "")
-    )
+    planned_guarantee = (
+        Guarantee.make_unprotected() if budget is None else Guarantee(budget.epsilon, budget.delta)
+    ).void_if(schema=source.schema, published_reason=UNSOUND_METHODS.get(request["method"], ""))
     account = None if charge is None else charge(planned_guarantee)
     released = train(source, **request, random=random)
     require_paid(released.guarantee, planned_guarantee, f"training by {request['method']}")

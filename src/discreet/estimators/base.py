@@ -361,7 +361,7 @@ def get_class_prior(params: CheckedParams, class_count: int) -> Floats | None:
     return class_prior
 
 
-def _read_weights(sample_weight: Any, row_count: int) -> Floats:
+def _read_weights(sample_weight: Any, row_count: int) -> Floats | None:
     """Sample weights as floats, one for each row."""
     try:
         weights = np.asarray(sample_weight, dtype=float)

@@ -142,7 +142,7 @@ def hash_rows(columns: Mapping[str, Any], row_count: int) -> Hashes:
     hashes *= _HASH_FACTORS[1]
     hashes ^= hashes >> np.uint64(29)
     hashes.sort()
-    return hashes[np.diff(hashes, prepend=~hashes[:1]) != 0]
+    return np.asarray(hashes[np.diff(hashes, prepend=~hashes[:1]) != 0])
 
 
 def _hash_column(column: Any) -> Hashes:
@@ -152,14 +152,14 @@ def _hash_column(column: Any) -> Hashes:
         numbers = values.astype(np.float64)
         numbers += 0.0  # minus zero becomes zero
         numbers[np.isnan(numbers)] = np.nan
-        return numbers.view(np.uint64)
+        return np.asarray(numbers.view(np.uint64))
     import pandas as pd
 
     objects = values.astype(object)
     codes: Any = slice(None)
     if pd.api.types.infer_dtype(objects) in UNIFORM_TYPES:
         codes, objects = pd.factorize(objects, use_na_sentinel=False)
-    return np.array([_hash_value(value) for value in objects], np.uint64)[codes]
+    return np.asarray(np.array([_hash_value(value) for value in objects], np.uint64)[codes])
 
 
 def _hash_value(value: Any) -> int:
