@@ -310,10 +310,8 @@ class LocalNB(PrivateEstimator):
         if self.projection_ is None:
             check_bins(params, schema)
         else:
-            columns, schema = (
-                self.projection_.transform_columns(columns),
-                self.projection_.output_schema,
-            )
+            columns = self.projection_.transform_columns(columns)
+            schema = self.projection_.output_schema
         bins = self._resolve_bins(schema, params)
         if not self._is_exact:
             return self._simulate_collection(training_rows, bins, params, charge)
@@ -349,12 +347,10 @@ class LocalNB(PrivateEstimator):
         respondents = -(-len(class_codes) // wave_count)  # of the first wave, which is the largest
         plan = self._make_plan(training_rows, bins, respondents, {}, params)
         columns = {name: np.asarray(column) for name, column in training_rows.columns.items()}
-        encoded_answers = plan.encode_columns(
-            columns, class_codes
-        )  # refuse invalid values before the charge
-        charge(
-            with_simulation_assumption(plan.make_guarantee(respondents), SIMULATION_ASSUMPTION)
-        )  # nobody is in two waves
+        # refuse invalid values before the charge
+        encoded_answers = plan.encode_columns(columns, class_codes)
+        # nobody is in two waves
+        charge(with_simulation_assumption(plan.make_guarantee(respondents), SIMULATION_ASSUMPTION))
         random = as_random(params["random_state"])
         row_order = (
             np.argsort(random.words(len(class_codes)), kind="stable") if wave_count > 1 else None
