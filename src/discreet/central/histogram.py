@@ -146,8 +146,15 @@ def release_histogram(
     tables = _release_tables(
         source, settings.bins, selected_cells, table_noises, class_counts, row_sampling, random
     )
-    # 4. post-processing, free of charge
-    released = _pool_class_totals(schema, class_counts, tables)
+    # 4. post-processing, free of charge: every table's rows add up to the class totals, and so do
+    # the class counts; their mean, weighted by 1 / variance, is the one with the least variance
+    class_totals, total_variances = compute_precision_weighted_mean(
+        [class_counts.counts, *(table.counts.sum(axis=1) for table in tables.values())],
+        [class_counts.variances, *(table.variances.sum(axis=1) for table in tables.values())],
+    )
+    released = Statistics(
+        schema, class_totals, total_variances, tables, scoring=Scoring("log-ratios")
+    )
     # 5. the choice of scoring, or corrections
     scoring, corrections = released.scoring, released.corrections
     if plan.cost:
@@ -289,21 +296,6 @@ def _release_tables(
             np.full(shape, weight_per_count**2 * max(noise.variance, MIN_VARIANCE)),
         )
     return noisy_tables
-
-
-def _pool_class_totals(
-    schema: Schema, class_counts: NoisyClassCounts, tables: dict[str, Table]
-) -> Statistics:
-    """The released tables, with class totals estimated from all of them.
-
-    Every table's rows add up to the class totals, and so do the class counts: their mean, weighted
-    by 1 / variance, is the one with the least variance.
-    """
-    class_totals, total_variances = compute_precision_weighted_mean(
-        [class_counts.counts, *(table.counts.sum(axis=1) for table in tables.values())],
-        [class_counts.variances, *(table.variances.sum(axis=1) for table in tables.values())],
-    )
-    return Statistics(schema, class_totals, total_variances, tables, scoring=Scoring("log-ratios"))
 
 
 def _choose_scoring(
