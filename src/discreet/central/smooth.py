@@ -108,17 +108,14 @@ class SmoothNoiseBudget:
     def calibrate_share(self, cost: Fraction) -> tuple[float, float]:
         """What (alpha, beta) a share of the budget allows."""
         if cost not in self._calibrations:
-            self._calibrations[cost] = self._compute_calibration(cost)
+            epsilon, delta = float(cost), 0.0
+            if self.budget.concentrated:  # rho = epsilon^2 / 2
+                epsilon = math.sqrt(2 * epsilon)
+            elif self.law.promise != "pure":
+                delta = self.budget.compute_delta_share(cost)
+            usable_epsilon = min(epsilon * (1 - 1e-12), MAX_CALIBRATED_EPSILON)
+            self._calibrations[cost] = self.law.calibrate(usable_epsilon, delta)
         return self._calibrations[cost]
-
-    def _compute_calibration(self, cost: Fraction) -> tuple[float, float]:
-        if self.budget.concentrated:  # rho = epsilon^2 / 2
-            return self.law.calibrate(
-                min(math.sqrt(2 * float(cost)) * (1 - 1e-12), MAX_CALIBRATED_EPSILON)
-            )
-        usable_epsilon = min(float(cost) * (1 - 1e-12), MAX_CALIBRATED_EPSILON)
-        delta_share = 0.0 if self.law.promise == "pure" else self.budget.compute_delta_share(cost)
-        return self.law.calibrate(usable_epsilon, delta_share)
 
 
 StatisticPair = Callable[

@@ -150,10 +150,6 @@ def _make_unpaid_check(document_format: str) -> Callable[[Path], bool]:
     return is_unpaid
 
 
-def _is_tally(path: Path) -> bool:
-    return _read_format(path) == "tally"
-
-
 def _has_all_reports(new_path: Path, old_path: str | Path) -> bool:
     """Return whether a tally counts all reports of another, judged by the ids in both files."""
     from discreet.files.documents import parse_json
@@ -187,24 +183,17 @@ def _has_all_reports(new_path: Path, old_path: str | Path) -> bool:
         return False
 
 
-def _is_report(path: Path) -> bool:
-    return REPORT_MARK in _read_head(path)
-
-
 def _is_predictions(path: Path) -> bool:
     """Return whether all columns of a file are those of predictions."""
-    column_names = _read_column_names(path)
+    file_head = _read_head(path)
+    if file_head.startswith("PAR1"):
+        column_names = list(_read_parquet_schema(path).names)
+    else:
+        column_names = next(csv.reader(file_head.splitlines()), [])
     return column_names[:1] == ["prediction"] and all(
         column_name == "steady" or re.fullmatch(r"P\(.*\)", column_name)
         for column_name in column_names[1:]
     )
-
-
-def _read_column_names(path: Path) -> list[str]:
-    file_head = _read_head(path)
-    if not file_head.startswith("PAR1"):
-        return next(csv.reader(file_head.splitlines()), [])
-    return list(_read_parquet_schema(path).names)
 
 
 def _read_parquet_schema(path: Path) -> Any:
@@ -227,10 +216,10 @@ def _is_synthetic(path: Path) -> bool:
 FREE_TO_REPLACE: dict[str, Callable[[Path], bool]] = {
     "model": _make_unpaid_check("model"),
     "statistics": _make_unpaid_check("statistics"),
-    "tally": _is_tally,
+    "tally": lambda path: _read_format(path) == "tally",
     "predictions": _is_predictions,
     "synthetic": _is_synthetic,
-    "report": _is_report,
+    "report": lambda path: REPORT_MARK in _read_head(path),
     FREE: lambda path: True,
 }
 """By kind of the new file, whether an existing file may be replaced without ``--force``."""

@@ -191,17 +191,11 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_prior_: Floats = np.exp(release.log_prior)[class_order]
         return self
 
-    @property
-    def _classes_in_schema_order(self) -> NDArray[Any]:
-        """``classes_``, which is sorted as scikit-learn expects, in the order of the schema."""
-        return np.asarray(self.classes_[np.argsort(self._class_order)])
-
     def _clear_fitted(self) -> None:
         """Remove fitted attributes, so that a failed fit leaves no mixture of old and new."""
-        for attribute_name in [
-            attribute_name for attribute_name in vars(self) if attribute_name.endswith("_")
-        ]:
-            delattr(self, attribute_name)
+        for attribute_name in list(vars(self)):
+            if attribute_name.endswith("_"):
+                delattr(self, attribute_name)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

@@ -22,9 +22,9 @@ from discreet.estimators.parameters import (
     LIKELIHOOD_RULE,
     POSTPROCESS_RULE,
     RANDOM_STATE_RULE,
+    SHUFFLE_RULES,
     ParamRule,
     make_choice_rule,
-    make_flag_rule,
     make_instance_rule,
     make_integer_rule,
     make_number_rule,
@@ -204,10 +204,7 @@ class LocalNB(PrivateEstimator):
         ).allow_none("if there is none"),
         "waves": make_integer_rule("a whole number of at least 1", 1),
         "assignment": make_choice_rule("draw", "groups"),
-        "shuffled": make_flag_rule(),
-        "delta": make_number_rule(
-            "a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError
-        ),
+        **SHUFFLE_RULES,
         "likelihood": LIKELIHOOD_RULE,
         "budget": BUDGET_RULE,
         **COMMON_RULES,
