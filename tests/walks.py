@@ -37,7 +37,7 @@ HOME = os.path.dirname(discreet.__file__) + os.sep
 PAGE = Path(__file__).parents[1] / "docs" / "data-flow.md"
 
 DRAWN_BY_NOISE = {
-    ("scoring", "Correction.check_tables"),
+    ("statistics/scoring", "Correction.check_tables"),
     ("model/factors", "PairFactor.scores_by_cells"),
     ("model/factors", "PairFactor.check_classes"),
     ("model/factors", "PairFactor.names"),

@@ -38,7 +38,8 @@ from discreet.estimation import shrunk_ratios as ratios
 from discreet.estimation.log_ratios import LogRatios
 from discreet.privacy.rounding import convert_rho_to_epsilon
 from discreet.schema.cells import Cells, compute_near_zero_cuts
-from discreet.statistics.statistics import Table
+from discreet.statistics.scoring import Scoring
+from discreet.statistics.statistics import Statistics, Table
 from discreet.tables.in_memory import Binner, CountRequest, count_arrays, count_bins
 from discreet.tables.source import InMemorySource, Sampling
 
@@ -319,7 +320,8 @@ def make_source(people, **weights):
 
 def make_class_counts(people, people_std=0.0):
     half = np.full(2, people / 2)
-    return histogram.NoisyClassCounts(half, np.ones(2), people, people_std)
+    cautious_people = people - people_std
+    return histogram.NoisyClassCounts(half, np.ones(2), people, people_std, cautious_people)
 
 
 def test_class_counts_cost_four_percent_and_say_how_many_people_there_are():
@@ -331,7 +333,8 @@ def test_class_counts_cost_four_percent_and_say_how_many_people_there_are():
     assert counts.people == counts.counts.sum() != 1000
     assert counts.people_std == pytest.approx(math.sqrt(2 * noise.variance))
     assert counts.cautious_people == counts.people - counts.people_std
-    assert make_class_counts(5.0, 7.0).cautious_people == 0
+    nobody = histogram._release_class_counts(make_source(0), Budget(0.5), SeededRandom(0))
+    assert nobody.cautious_people == 0
 
 
 def test_people_of_weighted_records_are_in_units_of_the_largest_weight():
@@ -403,10 +406,15 @@ def test_nothing_is_kept_back_where_nothing_may_be_chosen():
 
 def test_corrections_are_planned_for_people_less_their_deviation():
     budget, source = Budget(1.0), make_source(10)  # two tables at epsilon 1/2 for two classes
-    plan = histogram._plan_corrections(source, budget, make_class_counts(500.0, 100.0))
-    assert plan == CorrectionBudget.from_signal_to_noise(100.0, PAIR, Fraction(1), 400.0)
-    assert plan is not None
-    assert histogram._plan_corrections(source, budget, make_class_counts(500.0, 101.0)) is None
+    plan = histogram._plan_scoring(
+        source, budget, ALL_CHOICES, make_class_counts(500.0, 100.0), True
+    )
+    planned = CorrectionBudget.from_signal_to_noise(100.0, PAIR, Fraction(1), 400.0)
+    assert plan.correction_budget == planned is not None
+    plan = histogram._plan_scoring(
+        source, budget, ALL_CHOICES, make_class_counts(500.0, 101.0), True
+    )
+    assert plan.correction_budget is None
 
 
 def test_every_table_carries_its_own_noise_in_the_cells_that_were_chosen():
@@ -425,11 +433,14 @@ def test_every_table_carries_its_own_noise_in_the_cells_that_were_chosen():
     assert list(tables) == ["b"]
 
 
-def test_class_totals_are_pooled_by_the_precision_of_each_table():
+def test_class_totals_are_pooled_by_the_precision_of_each_table(monkeypatch):
     cells = Cells.from_schema(PAIR, "a")
     table = Table(cells, np.array([[60.0, 0.0], [0.0, 60.0]]), np.full((2, 2), 1.0))
-    counts = histogram.NoisyClassCounts(np.array([30.0, 45.0]), np.full(2, 4.0), 75.0, 2.0)
-    released = histogram._pool_class_totals(PAIR, counts, {"a": table})
+    counts = histogram.NoisyClassCounts(np.array([30.0, 45.0]), np.full(2, 4.0), 75.0, 2.0, 73.0)
+    monkeypatch.setattr(histogram, "_release_class_counts", lambda *_: counts)
+    monkeypatch.setattr(histogram, "_release_tables", lambda *_: {"a": table})
+    fixed = CentralSettings(selection=False)
+    released = histogram.release_histogram(make_source(10), Budget(1.0), fixed, SeededRandom(0))
     # weights 1/4 and 1/2: a row of the table has two cells
     assert released.totals == pytest.approx([50.0, 55.0])
     assert released.variances == pytest.approx([4 / 3, 4 / 3])
@@ -442,7 +453,9 @@ def test_the_scoring_is_chosen_at_its_cost_or_the_model_is_corrected(monkeypatch
         name: Table(Cells.from_schema(PAIR, name), 500 * np.eye(2), np.ones((2, 2)))
         for name in "ab"
     }
-    released = histogram._pool_class_totals(PAIR, make_class_counts(1000.0), tables)
+    released = Statistics(
+        PAIR, np.full(2, 500.0), np.full(2, 2 / 3), tables, scoring=Scoring("log-ratios")
+    )
     budget, plan = Budget(1.0), histogram.ScoringPlan(Fraction(1, 20), Fraction(1))
     scoring, corrections = histogram._choose_scoring(
         released, sample, budget, plan, SeededRandom(0)

@@ -223,15 +223,10 @@ def test_a_file_stays_as_it_was_when_rows_turn_out_bad(refused: Refused) -> None
 def test_a_bar_appears_only_on_a_terminal_and_after_a_while(monkeypatch: Any) -> None:
     drawn: list[int] = []
 
-    class Bar:
-        def __init__(self, unit: str) -> None: ...
-        def add_task(self, title: str, total: int | None) -> None: ...
-        def update(self, task: None, completed: int, total: int | None) -> None:
-            drawn.append(completed)
+    def draw(reporter: output.ProgressReporter) -> None:
+        drawn.append(reporter.done)
 
-        def stop(self) -> None: ...
-
-    monkeypatch.setattr(output, "_start_bar", Bar)
+    monkeypatch.setattr(output.ProgressReporter, "_draw_bar", draw)
     with output.show_progress("work") as advance:
         advance(1)
     assert drawn == []  # no terminal
@@ -239,7 +234,7 @@ def test_a_bar_appears_only_on_a_terminal_and_after_a_while(monkeypatch: Any) ->
     with output.show_progress("work") as advance:
         advance(2)
     assert drawn == []  # too early
-    monkeypatch.setattr(output, "BAR_DELAY_SECONDS", -1.0)
+    monkeypatch.setattr(output, "SILENCE_SECONDS", -1.0)
     with output.show_progress("work", hidden=True) as advance:
         advance(3)
     assert drawn == []  # told to be quiet
@@ -252,7 +247,7 @@ def test_the_bar_draws_and_vanishes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setattr(output, "BAR_DELAY_SECONDS", -1.0)
+    monkeypatch.setattr(output, "SILENCE_SECONDS", -1.0)
     with output.show_progress("counting") as advance:
         advance(10, 100)
         advance(20)

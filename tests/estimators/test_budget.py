@@ -638,7 +638,7 @@ def test_twin_rows_are_turned_into_bits_when_all_is_paid(monkeypatch):
     monkeypatch.setattr(private, "hash_rows", lambda columns, count: 1 / 0)
     monkeypatch.setattr(FitAccounting, "charge_ledger", pay_first)
     monkeypatch.setattr(
-        FitAccounting, "_record_release", lambda accounting, paid: accounting.compute_hashes()
+        FitAccounting, "make_guarantee", lambda accounting, promise: accounting.compute_hashes()
     )
     budget = MemoryLedger(10.0)
     with pytest.raises(ZeroDivisionError):

@@ -51,12 +51,12 @@ def act(words, folder, log, fatal="", largest=0):
     os.dup2(said, 1)
     os.dup2(said, 2)
     sys.stdout, sys.stderr = open(1, "w"), open(2, "w")  # noqa: SIM115
-    from discreet.cli import main
+    from discreet.cli import main, output
     from discreet.cli.federated import progress as telling
     from discreet.federated.service import collector_client as connection
 
     connection.MAX_SILENCE_SECONDS = 10.0
-    telling.SILENCE_SECONDS = telling.MAX_SILENCE_SECONDS = SILENCE
+    output.SILENCE_SECONDS = output.MAX_SILENCE_SECONDS = SILENCE
     telling.TICK_SECONDS = SILENCE / 4
     Path(f"{log}.held").touch()
     holdup = Holdup(log)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from itertools import pairwise
 
 import pytest
@@ -16,9 +17,8 @@ import log_assertions
 from crash_harness import FORK, PATIENCE, run_round
 from round_fixtures import SCHEMA
 
-from discreet.cli.federated import progress as telling
 from discreet.cli.federated.processes import find_free_port
-from discreet.cli.federated.progress import MAX_SILENCE_SECONDS, SILENCE_SECONDS, ProgressReporter
+from discreet.cli.output import MAX_SILENCE_SECONDS, SILENCE_SECONDS, ProgressReporter
 
 
 class Clock:
@@ -86,7 +86,7 @@ def test_a_question_is_not_talked_over(told, capsys):
 
 
 def test_at_a_terminal_a_bar_appears_and_goes_away(told, monkeypatch):
-    monkeypatch.setattr(telling.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     told.show("sending", 1, 4)
     after(told, SILENCE_SECONDS - 0.2)
     assert told._bar is None
@@ -102,7 +102,7 @@ def test_on_a_narrow_terminal_the_seconds_are_seen_before_the_words(told, monkey
     """And what a collector says is no markup."""
     from rich.console import Console
 
-    monkeypatch.setattr(telling.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     told.show("[bold]waiting for 2 of 4: hospital-b, receiver to sign, and many more to come")
     after(told, SILENCE_SECONDS + 0.2)
     shown = Console(width=width, file=io.StringIO())

@@ -21,7 +21,7 @@ is among those is decided by one coin a row, which is charged as if it had alway
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -47,7 +47,6 @@ __all__ = [
     "apply_corrections",
     "compute_residuals",
     "compute_truncated_log_likelihood",
-    "sum_by_cell",
     "sum_rows",
 ]
 
@@ -200,18 +199,6 @@ def sum_rows(numbers: Floats) -> Floats:
     return row_totals
 
 
-def sum_by_cell(cell_indices: Integers, cell_count: int, row_values: Sequence[Floats]) -> Floats:
-    """Sum row values per cell; rows of the cell after the last are ignored.
-
-    Whole numbers below 2^53, so that floating point adds them up exactly.
-    """
-    cell_sums = [
-        np.bincount(cell_indices, values, minlength=cell_count + 1)[:cell_count]
-        for values in row_values
-    ]
-    return np.array(cell_sums)
-
-
 def compute_truncated_log_likelihood(scores: Floats, class_codes: Integers) -> int:
     """Sum over rows of 1 + max(log P(class), -4) / 4, from 0 to 1 a row, in 1/1024."""
     scores = np.ascontiguousarray(scores)
@@ -295,12 +282,12 @@ class CorrectionState:
         """Release noisy residuals of some cells, and correct the model with them."""
         row_residuals, row_curvatures = compute_residuals(self.row_scores, self.sample.class_codes)
         cell_indices, cell_count = self.sample.find_group_indices(groups)
-        noisy_sums = (
-            noise.add(
-                sum_by_cell(cell_indices, cell_count, [*row_residuals.T, row_curvatures]), random
-            )
-            / RESIDUAL_STEPS
-        )
+        # whole numbers below 2^53, which floating point adds up exactly; what is in no cell is last
+        cell_sums = [
+            np.bincount(cell_indices, row_values, minlength=cell_count + 1)[:cell_count]
+            for row_values in (*row_residuals.T, row_curvatures)
+        ]
+        noisy_sums = noise.add(np.array(cell_sums), random) / RESIDUAL_STEPS
         correction = Correction(
             groups, noisy_sums[:-1], noisy_sums[-1], noise.variance / RESIDUAL_STEPS**2
         )

@@ -82,17 +82,15 @@ class NoisyClassCounts:
         In units of weight, as the tables are.
     people, people_std : float
         Estimated number of people, at least zero, and the standard deviation of its noise.
+    cautious_people : float
+        That number less one standard deviation, at least zero.
     """
 
     counts: Floats
     variances: Floats
     people: float
     people_std: float
-
-    @property
-    def cautious_people(self) -> float:
-        """The estimated number of people less one standard deviation, at least zero."""
-        return max(self.people - self.people_std, 0.0)
+    cautious_people: float
 
 
 @dataclass(frozen=True)
@@ -148,8 +146,15 @@ def release_histogram(
     tables = _release_tables(
         source, settings.bins, selected_cells, table_noises, class_counts, row_sampling, random
     )
-    # 4. post-processing, free of charge
-    released = _pool_class_totals(schema, class_counts, tables)
+    # 4. post-processing, free of charge: every table's rows add up to the class totals, and so do
+    # the class counts; their mean, weighted by 1 / variance, is the one with the least variance
+    class_totals, total_variances = compute_precision_weighted_mean(
+        [class_counts.counts, *(table.counts.sum(axis=1) for table in tables.values())],
+        [class_counts.variances, *(table.variances.sum(axis=1) for table in tables.values())],
+    )
+    released = Statistics(
+        schema, class_totals, total_variances, tables, scoring=Scoring("log-ratios")
+    )
     # 5. the choice of scoring, or corrections
     scoring, corrections = released.scoring, released.corrections
     if plan.cost:
@@ -166,12 +171,10 @@ def _release_class_counts(source: Source, budget: Budget, random: Random) -> Noi
     counts = np.asarray(
         weight_per_count * noise.add(source.count_classes(), random), dtype=np.float64
     )
-    return NoisyClassCounts(
-        counts,
-        np.full(len(counts), weight_per_count**2 * max(noise.variance, MIN_VARIANCE)),
-        people=max(float(counts.sum()), 0.0) / (sensitivity * weight_per_count),
-        people_std=math.sqrt(len(counts) * noise.variance) / sensitivity,
-    )
+    variances = np.full(len(counts), weight_per_count**2 * max(noise.variance, MIN_VARIANCE))
+    people = max(float(counts.sum()), 0.0) / (sensitivity * weight_per_count)
+    people_std = math.sqrt(len(counts) * noise.variance) / sensitivity
+    return NoisyClassCounts(counts, variances, people, people_std, max(people - people_std, 0.0))
 
 
 def _select_affordable_features(
@@ -240,12 +243,20 @@ def _plan_scoring(
     all_features: bool,
 ) -> ScoringPlan:
     """Keep back the cost of corrections or, with fewer people, of the choice of scoring."""
-    people = class_counts.people
+    schema, people = source.schema, class_counts.people
     # rows with weights are counted, but not scored
     if not settings.selection or source.count_sensitivity != 1:
         return ScoringPlan()
     if all_features and settings.corrections and settings.allocation is None:
-        correction_budget = _plan_corrections(source, budget, class_counts)
+        # people who are rows of the sample, too
+        sampled_people = min(class_counts.cautious_people, source.max_cached_rows)
+        noise_scale = budget.compute_noise_scale(budget.total / len(schema.features))
+        correction_budget = CorrectionBudget.from_signal_to_noise(
+            sampled_people / (len(schema.classes) * noise_scale),
+            schema,
+            budget.total,
+            sampled_people,
+        )
         if correction_budget is not None:
             row_share = Fraction(min(1.0, source.max_cached_rows / max(people, 1.0)))
             return ScoringPlan(correction_budget.total_cost, row_share, correction_budget)
@@ -257,18 +268,6 @@ def _plan_scoring(
         if people * scoring_epsilon >= MIN_PEOPLE_TIMES_EPSILON:
             return ScoringPlan(scoring_cost, compute_subsample_share(scoring_epsilon, people))
     return ScoringPlan()
-
-
-def _plan_corrections(
-    source: Source, budget: Budget, class_counts: NoisyClassCounts
-) -> CorrectionBudget | None:
-    """The budget of the corrections; None if the signal is too low for the noise."""
-    schema = source.schema
-    # people who are rows of the sample, too
-    people = min(class_counts.cautious_people, source.max_cached_rows)
-    noise_scale = budget.compute_noise_scale(budget.total / len(schema.features))
-    signal_to_noise = people / (len(schema.classes) * noise_scale)
-    return CorrectionBudget.from_signal_to_noise(signal_to_noise, schema, budget.total, people)
 
 
 def _release_tables(
@@ -297,21 +296,6 @@ def _release_tables(
             np.full(shape, weight_per_count**2 * max(noise.variance, MIN_VARIANCE)),
         )
     return noisy_tables
-
-
-def _pool_class_totals(
-    schema: Schema, class_counts: NoisyClassCounts, tables: dict[str, Table]
-) -> Statistics:
-    """The released tables, with class totals estimated from all of them.
-
-    Every table's rows add up to the class totals, and so do the class counts: their mean, weighted
-    by 1 / variance, is the one with the least variance.
-    """
-    class_totals, total_variances = compute_precision_weighted_mean(
-        [class_counts.counts, *(table.counts.sum(axis=1) for table in tables.values())],
-        [class_counts.variances, *(table.variances.sum(axis=1) for table in tables.values())],
-    )
-    return Statistics(schema, class_totals, total_variances, tables, scoring=Scoring("log-ratios"))
 
 
 def _choose_scoring(

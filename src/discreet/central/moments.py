@@ -18,6 +18,7 @@ global-published the baseline as printed: noise of scale R/((n+1) epsilon') on t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
@@ -61,23 +62,8 @@ def compute_centred_sums(exact_moments: Moments, levels: int) -> tuple[Integers,
     return np.array(linear_sums, dtype=np.int64), np.array(quadratic_sums, dtype=np.int64)
 
 
-def _release_statistics(
-    source: Source, budget: Budget, settings: CentralSettings, random: Random, *, centred: bool
-) -> Statistics:
-    context = start_release(source, budget, settings, random)
-    released_moments = {
-        feature.name: _release_feature(context, feature, budget, random, centred)
-        for feature in context.numeric_features
-    }
-    return build_statistics(context, released_moments, budget, settings)
-
-
-release_moments = partial(_release_statistics, centred=True)
-release_global = partial(_release_statistics, centred=False)
-
-
 def _release_feature(
-    context: ReleaseContext, feature: Numeric, budget: Budget, random: Random, centred: bool
+    context: ReleaseContext, feature: Numeric, budget: Budget, random: Random, *, centred: bool
 ) -> Moments:
     name, levels = feature.name, Grid.from_feature(feature).levels
     feature_cost = context.feature_costs[name]
@@ -112,21 +98,10 @@ def _release_feature(
     )
 
 
-def release_global_published(
-    source: Source, budget: Budget, settings: CentralSettings, random: Random
-) -> Statistics:
-    """Scale the noise by the exact class sizes, as printed. This promises nothing."""
-    context = start_release(source, budget, settings, random)
-    released_moments = {
-        feature.name: _release_feature_published(context, feature, budget, random)
-        for feature in context.numeric_features
-    }
-    return build_statistics(context, released_moments, budget, settings)
-
-
 def _release_feature_published(
     context: ReleaseContext, feature: Numeric, budget: Budget, random: Random
 ) -> Moments:
+    """Scale the noise by the exact class sizes, as printed. This promises nothing."""
     from discreet.mechanisms.additive import Laplace
 
     name, grid = feature.name, Grid.from_feature(feature)
@@ -161,3 +136,28 @@ def _release_feature_published(
         noisy_variance,
         zero_counts,
     )
+
+
+def _release_statistics(
+    source: Source,
+    budget: Budget,
+    settings: CentralSettings,
+    random: Random,
+    *,
+    release_feature: Callable[[ReleaseContext, Numeric, Budget, Random], Moments],
+) -> Statistics:
+    context = start_release(source, budget, settings, random)
+    released_moments = {
+        feature.name: release_feature(context, feature, budget, random)
+        for feature in context.numeric_features
+    }
+    return build_statistics(context, released_moments, budget, settings)
+
+
+release_moments = partial(
+    _release_statistics, release_feature=partial(_release_feature, centred=True)
+)
+release_global = partial(
+    _release_statistics, release_feature=partial(_release_feature, centred=False)
+)
+release_global_published = partial(_release_statistics, release_feature=_release_feature_published)

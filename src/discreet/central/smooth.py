@@ -24,6 +24,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -107,49 +108,20 @@ class SmoothNoiseBudget:
     def calibrate_share(self, cost: Fraction) -> tuple[float, float]:
         """What (alpha, beta) a share of the budget allows."""
         if cost not in self._calibrations:
-            self._calibrations[cost] = self._compute_calibration(cost)
+            epsilon, delta = float(cost), 0.0
+            if self.budget.concentrated:  # rho = epsilon^2 / 2
+                epsilon = math.sqrt(2 * epsilon)
+            elif self.law.promise != "pure":
+                delta = self.budget.compute_delta_share(cost)
+            usable_epsilon = min(epsilon * (1 - 1e-12), MAX_CALIBRATED_EPSILON)
+            self._calibrations[cost] = self.law.calibrate(usable_epsilon, delta)
         return self._calibrations[cost]
-
-    def _compute_calibration(self, cost: Fraction) -> tuple[float, float]:
-        if self.budget.concentrated:  # rho = epsilon^2 / 2
-            return self.law.calibrate(
-                min(math.sqrt(2 * float(cost)) * (1 - 1e-12), MAX_CALIBRATED_EPSILON)
-            )
-        usable_epsilon = min(float(cost) * (1 - 1e-12), MAX_CALIBRATED_EPSILON)
-        delta_share = 0.0 if self.law.promise == "pure" else self.budget.compute_delta_share(cost)
-        return self.law.calibrate(usable_epsilon, delta_share)
 
 
 StatisticPair = Callable[
     [Integers, int, tuple[float, float], float], tuple[SmoothStatistic, SmoothStatistic]
 ]
 """From sorted grid indices, their levels, two betas and a noisy count to what is released."""
-
-
-def release_smooth(
-    source: Source, budget: Budget, settings: CentralSettings, random: Random
-) -> Statistics:
-    """Release means and variances with noise scaled to their smooth sensitivity."""
-    return _release_statistics(
-        source,
-        SmoothNoiseBudget(settings.noise, budget),
-        settings,
-        random,
-        STATISTIC_PAIRS["smooth"],
-    )
-
-
-def release_trimmed(
-    source: Source, budget: Budget, settings: CentralSettings, random: Random
-) -> Statistics:
-    """Release trimmed means of values and squares."""
-    return _release_statistics(
-        source,
-        SmoothNoiseBudget(settings.noise, budget),
-        settings,
-        random,
-        STATISTIC_PAIRS["trimmed"],
-    )
 
 
 def _compute_mean_and_variance(
@@ -232,19 +204,20 @@ def _compute_statistic_cost(schema: Schema, name: str, cost: Fraction) -> Fracti
 
 
 def _release_statistics(
-    source: Source,
-    noise_budget: SmoothNoiseBudget,
-    settings: CentralSettings,
-    random: Random,
-    statistic_pair: StatisticPair,
+    source: Source, budget: Budget, settings: CentralSettings, random: Random, *, method: str
 ) -> Statistics:
     """Release two numbers for each class and numeric feature, each with a smooth bound."""
+    noise_budget = SmoothNoiseBudget(settings.noise, budget)
     context = start_release(source, noise_budget.budget, settings, random, order=True)
     released_moments = {
-        feature.name: _release_feature(context, feature, noise_budget, random, statistic_pair)
+        feature.name: _release_feature(context, feature, noise_budget, random, method)
         for feature in context.numeric_features
     }
     return build_statistics(context, released_moments, noise_budget.budget, settings)
+
+
+release_smooth = partial(_release_statistics, method="smooth")
+release_trimmed = partial(_release_statistics, method="trimmed")
 
 
 def _release_feature(
@@ -252,14 +225,10 @@ def _release_feature(
     feature: Numeric,
     noise_budget: SmoothNoiseBudget,
     random: Random,
-    statistic_pair: StatisticPair,
+    method: str,
 ) -> Moments:
-    name, feature_cost, grid = (
-        feature.name,
-        context.feature_costs[feature.name],
-        Grid.from_feature(feature),
-    )
-    statistic_cost = _compute_statistic_cost(context.schema, name, feature_cost)
+    name, grid = feature.name, Grid.from_feature(feature)
+    statistic_cost = _compute_statistic_cost(context.schema, name, context.feature_costs[name])
     counts_missing = feature.optional and context.schema.missing == "category"
     presence_noise = (
         noise_budget.budget.spend_on_noise(f"presence of {name}", statistic_cost)
@@ -269,15 +238,14 @@ def _release_feature(
     noisy_counts, noisy_missing = count_present(context, feature, presence_noise, random)
     alpha_mean, beta_mean = noise_budget.spend(f"mean of {name}", statistic_cost)
     alpha_variance, beta_variance = noise_budget.spend(f"variance of {name}", statistic_cost)
-    betas, order_statistics, noise_law = (
-        (beta_mean, beta_variance),
-        context.exact_statistics.order_statistics[name],
-        noise_budget.law,
-    )
+    order_statistics, noise_law = context.exact_statistics.order_statistics[name], noise_budget.law
     noisy_mean, second_moment = np.zeros(len(noisy_counts)), np.zeros(len(noisy_counts))
     for c, noisy_count in enumerate(noisy_counts):
-        first_statistic, second_statistic = statistic_pair(
-            order_statistics.indices(c), grid.levels, betas, float(noisy_count)
+        first_statistic, second_statistic = STATISTIC_PAIRS[method](
+            order_statistics.indices(c),
+            grid.levels,
+            (beta_mean, beta_variance),
+            float(noisy_count),
         )
         noisy_mean[c] = noise_law.release(
             first_statistic.value,
@@ -292,11 +260,9 @@ def _release_feature(
             OUTPUT_STEP,
         )
     noisy_mean = np.clip(noisy_mean - grid.levels / 2, -grid.levels / 2, grid.levels / 2)
-    noisy_variance = (
-        second_moment
-        if statistic_pair is _compute_mean_and_variance
-        else second_moment / 4 - noisy_mean**2
-    )
+    noisy_variance = second_moment
+    if method == "trimmed":
+        noisy_variance = second_moment / 4 - noisy_mean**2
     # what is public about the noise of a variance: S is at least about (R/2)^2 / n
     variance_noise = (grid.levels / 2) ** 2 / (np.maximum(noisy_counts, 1.0) * alpha_variance)
     return make_moments(

@@ -24,7 +24,6 @@ __all__ = [
     "Method",
     "TrainingRequest",
     "dry_run",
-    "plan_guarantee",
     "train",
     "train_and_charge",
     "validate_request",
@@ -70,23 +69,6 @@ def _is_laplace_noise_smaller(budget: Budget, schema: Schema) -> bool:
     return 4 * len(schema.features) * budget.total < Fraction(budget.epsilon) ** 2
 
 
-def _check_bounds(feature: Numeric) -> None:
-    """Refuse bounds that are missing, or between which floats cannot be cut or squared."""
-    if not feature.is_bounded:
-        raise SchemaError(
-            f"{feature.name} has no public bounds, and how far one person can move it is "
-            "unknown; give it the lower and upper bounds that you know"
-        )
-    bound_width = feature.upper - feature.lower
-    finest_width = MAX_DIVISIONS * math.ulp(max(abs(feature.lower), abs(feature.upper)))
-    if not max(MIN_SPAN, finest_width) <= bound_width <= MAX_SPAN:
-        distance_text = "close together" if bound_width < 1 else "far apart"
-        raise SchemaError(
-            f"{feature.name}: the public bounds [{feature.lower!r}, {feature.upper!r}] are too "
-            f"{distance_text} to calculate with; state the feature and its bounds in another unit"
-        )
-
-
 def validate_request(
     schema: Schema, *, epsilon: float, delta: float, method: Method, settings: CentralSettings
 ) -> Budget | None:
@@ -97,8 +79,22 @@ def validate_request(
     if method not in _METHOD_FUNCTIONS:
         raise PrivacyError(f"method={method!r}; write one of {', '.join(get_args(Method))}")
     for feature in schema.features:
-        if isinstance(feature, Numeric):
-            _check_bounds(feature)
+        if not isinstance(feature, Numeric):
+            continue
+        if not feature.is_bounded:
+            raise SchemaError(
+                f"{feature.name} has no public bounds, and how far one person can move it is "
+                "unknown; give it the lower and upper bounds that you know"
+            )
+        bound_width = feature.upper - feature.lower
+        finest_width = MAX_DIVISIONS * math.ulp(max(abs(feature.lower), abs(feature.upper)))
+        if not max(MIN_SPAN, finest_width) <= bound_width <= MAX_SPAN:  # to be cut and squared
+            distance_text = "close together" if bound_width < 1 else "far apart"
+            raise SchemaError(
+                f"{feature.name}: the public bounds [{feature.lower!r}, {feature.upper!r}] are "
+                f"too {distance_text} to calculate with; state the feature and its bounds in "
+                "another unit"
+            )
     resolve_feature_weights(schema, settings.allocation, 1, 1)
     if isinstance(epsilon, (int, float)) and math.isinf(epsilon) and epsilon > 0:
         return None
@@ -121,14 +117,6 @@ def dry_run(
     empty_source = InMemorySource(schema, empty_columns, np.empty(0, dtype=np.int32))
     public_options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}
     train(empty_source, **public_options, settings=settings, random=SeededRandom(0))
-
-
-def plan_guarantee(schema: Schema, budget: Budget | None, method: Method) -> Guarantee:
-    """The guarantee of a training with this budget, from :func:`validate_request`."""
-    guarantee = Guarantee.make_unprotected()
-    if budget is not None:
-        guarantee = Guarantee(budget.epsilon, budget.delta)
-    return guarantee.void_if(schema=schema, published_reason=UNSOUND_METHODS.get(method, ""))
 
 
 def train_and_charge(
@@ -158,7 +146,9 @@ def train_and_charge(
     if has_ledger:
         dry_run(source.schema, **request)
         source.count_statistics()
-    planned_guarantee = plan_guarantee(source.schema, budget, request["method"])
+    planned_guarantee = (
+        Guarantee.make_unprotected() if budget is None else Guarantee(budget.epsilon, budget.delta)
+    ).void_if(schema=source.schema, published_reason=UNSOUND_METHODS.get(request["method"], ""))
     account = None if charge is None else charge(planned_guarantee)
     released = train(source, **request, random=random)
     require_paid(released.guarantee, planned_guarantee, f"training by {request['method']}")

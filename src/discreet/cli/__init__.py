@@ -21,8 +21,8 @@ import click
 
 from discreet import __version__
 from discreet.cli.files import NEW_FOLDER, Output, check_outputs
-from discreet.cli.output import quiet_option
-from discreet.cli.overwrite import force_option
+from discreet.cli.output import QUIET_KEY, quiet_option
+from discreet.cli.overwrite import FORCE_KEY, force_option
 from discreet.errors import DiscreetError
 
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for plugins takes 40 ms
@@ -77,12 +77,20 @@ class CommandGroup(click.Group):
         self.commands_by_name = commands_by_name or {}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command that compares its outputs with its inputs before it runs."""
+        """Return a command that compares its outputs with its inputs before it runs.
+
+        A misspelt name is refused with the one that is probably meant.
+        """
         command = super().get_command(ctx, cmd_name)
         if cmd_name in self.commands_by_name:
             module_name, _ = self.commands_by_name[cmd_name]
             command = getattr(import_module(f"discreet.cli.{module_name}"), cmd_name)
-        if command is None or isinstance(command, click.Group) or command.callback is None:
+        if command is None:
+            close_names = difflib.get_close_matches(cmd_name, self.list_commands(ctx), 1)
+            if close_names and not ctx.resilient_parsing:
+                ctx.fail(f"No such command {cmd_name!r}. Did you mean {close_names[0]}?")
+            return None
+        if isinstance(command, click.Group) or command.callback is None:
             return command
         checked_command, callback = copy(command), command.callback
         checked_command.params = [*command.params, quiet_option]
@@ -97,24 +105,15 @@ class CommandGroup(click.Group):
             ]
 
         @wraps(callback)
-        def run_checked(*args: Any, **options: Any) -> Any:
-            check_outputs(click.get_current_context())
+        def run_checked(*args: Any, quiet: bool, force: bool = False, **options: Any) -> Any:
+            context = click.get_current_context()
+            context.meta[QUIET_KEY] = quiet or context.meta.get(QUIET_KEY)
+            context.meta[FORCE_KEY] = force
+            check_outputs(context)
             return callback(*args, **options)
 
         checked_command.callback = run_checked
         return checked_command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments name; suggest one if the name is misspelt."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            close_matches = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
-            if close_matches and "Did you mean" not in error.message:
-                vars(error)["message"] += f" Did you mean {close_matches[0]}?"
-            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the commands."""
@@ -219,13 +218,9 @@ class Program(CommandGroup):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Start with: discreet demo",
 )
-@click.option(
-    "--quiet",
-    is_flag=True,
-    expose_value=False,
-    callback=quiet_option.callback,
-    help=quiet_option.help,
-)
+@click.option("--quiet", is_flag=True, help=quiet_option.help)
 @click.version_option(__version__, prog_name="discreet", message="%(prog)s %(version)s")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context, quiet: bool) -> None:
     """Naive Bayes classifiers from data nobody has to reveal."""
+    ctx.meta[QUIET_KEY] = quiet

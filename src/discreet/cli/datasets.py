@@ -24,22 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["datasets"]
 
 
-@click.group(
-    cls=CommandGroup,
-    epilog=format_example(
-        "discreet datasets list",
-    ),
-)
+@click.group(cls=CommandGroup, epilog=format_example("discreet datasets list"))
 def datasets() -> None:
     """List and fetch the benchmark tables."""
 
 
-@datasets.command(
-    "list",
-    epilog=format_example(
-        "discreet datasets list --json",
-    ),
-)
+@datasets.command("list", epilog=format_example("discreet datasets list --json"))
 @json_option
 def list_(as_json: bool) -> None:
     """List the tables: their size, and where they would come from."""
@@ -81,36 +71,24 @@ def _list_tables() -> list[dict[str, Any]]:
     ]
     data_folder = get_folder()
     for dataset_name, openml_entry in OPENML_TABLES.items():
-        if (
-            data_folder is not None
-            and is_available(dataset_name)
-            and (data_folder / f"{dataset_name}.json").is_file()
-        ):
-            schema = Schema.read(data_folder / f"{dataset_name}.json")
-            dataset_rows.append(_make_row(dataset_name, openml_entry.rows, schema, "DISCREET_DATA"))
+        row_count = openml_entry.rows
+        schema_path = None if data_folder is None else data_folder / f"{dataset_name}.json"
+        if schema_path is not None and is_available(dataset_name) and schema_path.is_file():
+            schema = Schema.read(schema_path)
+            dataset_rows.append(_make_row(dataset_name, row_count, schema, "DISCREET_DATA"))
         elif dataset_name in generated_datasets:
-            dataset_rows.append(
-                _make_row(
-                    dataset_name,
-                    openml_entry.rows,
-                    generated_datasets[dataset_name].schema,
-                    "generated",
-                )
-            )
+            schema = generated_datasets[dataset_name].schema
+            dataset_rows.append(_make_row(dataset_name, row_count, schema, "generated"))
         else:
-            source_text = f"OpenML {openml_entry.name}, version {openml_entry.version}"
-            unknown_counts = {"categorical": None, "numeric": None}
-            known_sizes = {
-                "name": dataset_name,
-                "rows": openml_entry.rows,
-                "features": openml_entry.features,
-            }
             dataset_rows.append(
                 {
-                    **known_sizes,
-                    **unknown_counts,
+                    "name": dataset_name,
+                    "rows": row_count,
+                    "features": openml_entry.features,
+                    "categorical": None,
+                    "numeric": None,
                     "classes": openml_entry.classes,
-                    "source": source_text,
+                    "source": f"OpenML {openml_entry.name}, version {openml_entry.version}",
                 }
             )
     return dataset_rows
@@ -131,11 +109,7 @@ def _make_row(name: str, row_count: int | None, schema: Schema, source: str) -> 
     }
 
 
-@datasets.command(
-    epilog=format_example(
-        "discreet datasets fetch mortgage -o data",
-    )
-)
+@datasets.command(epilog=format_example("discreet datasets fetch mortgage -o data"))
 @click.argument("name")
 @click.option(
     "-o",

@@ -13,8 +13,10 @@ import glob
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -31,6 +33,7 @@ __all__ = [
     "make_folder",
     "make_output",
     "open_replacement",
+    "require_budget_file",
     "write_file",
 ]
 
@@ -69,47 +72,43 @@ def make_output(kind: str, *, resumable: bool = False) -> Output:
     return Output("file", kind, resumable=resumable)
 
 
+def _iter_outputs(context: click.Context) -> Iterator[tuple[str, click.Parameter, Output]]:
+    """Yield the path, the parameter and the type of every output that the command line names."""
+    for param in context.command.params:
+        path = context.params.get(param.name or "")
+        if isinstance(param.type, Output) and path is not None:
+            yield path, param, param.type
+
+
 def check_outputs(context: click.Context) -> None:
     """Refuse outputs that cannot be written or would replace an input, before the command runs."""
     params_by_path: dict[str, click.Parameter] = {}
-    for param in context.command.params:
-        path_text = context.params.get(param.name or "")
-        if not isinstance(param.type, Output) or path_text is None:
-            continue
-        if not path_text:
+    for path, param, output in _iter_outputs(context):
+        if not path:
             raise FormatError(
-                f"{_get_param_name(param)} is empty; write the name of a {param.type.name}"
+                f"{_get_param_name(param)} is empty; write the name of a {output.name}"
             )
-        if param.type.name == "file":  # files in a folder are checked when they are written
-            _refuse_inputs(path_text, context)
-        real_path = os.path.realpath(path_text)
-        if (
-            param.type.name == "folder"
-            and os.path.exists(path_text)
-            and not os.path.isdir(path_text)
-        ):
-            raise FormatError(f"{path_text}: is a file; choose another name for the folder")
-        if param.type.name == "file":
-            _refuse_unwritable(path_text)
-            if not param.type.resumable:
-                refuse_replacement(path_text, param.type.kind)
+        real_path = os.path.realpath(path)
+        if output.name == "file":  # files in a folder are checked when they are written
+            _refuse_inputs(path, context)
+            if os.path.isdir(path):
+                raise FormatError(f"{path}: is a folder; give the name of a file in it")
+            folder = os.path.dirname(real_path)
+            if not os.path.isdir(folder):
+                raise FormatError(f"{path}: the folder {folder} does not exist; make it first")
+            is_device = os.path.exists(path) and not os.path.isfile(path)
+            if not os.access(path if is_device else folder, os.W_OK):
+                raise FormatError(f"{path}: cannot be written: Permission denied")
+            if not output.resumable:
+                refuse_replacement(path, output.kind)
             if real_path in params_by_path:
                 raise FormatError(
-                    f"{path_text}: is named by both {_get_param_name(params_by_path[real_path])} "
+                    f"{path}: is named by both {_get_param_name(params_by_path[real_path])} "
                     f"and {_get_param_name(param)}; choose two files"
                 )
+        elif os.path.exists(path) and not os.path.isdir(path):
+            raise FormatError(f"{path}: is a file; choose another name for the folder")
         params_by_path[real_path] = param
-
-
-def _refuse_unwritable(path: str) -> None:
-    if os.path.isdir(path):
-        raise FormatError(f"{path}: is a folder; give the name of a file in it")
-    parent_folder = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(parent_folder):
-        raise FormatError(f"{path}: the folder {parent_folder} does not exist; make it first")
-    checked_path = path if os.path.exists(path) and not os.path.isfile(path) else parent_folder
-    if not os.access(checked_path, os.W_OK):
-        raise FormatError(f"{path}: cannot be written: Permission denied")
 
 
 def _refuse_inputs(path: str | Path, context: click.Context) -> None:
@@ -118,34 +117,31 @@ def _refuse_inputs(path: str | Path, context: click.Context) -> None:
         if isinstance(param.type, Output):
             continue
         value = context.params.get(param.name or "")
-        for path_text in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(path_text, str) and any(
-                _is_same_file(path, named_file) for named_file in _iter_named_files(path_text)
-            ):
+        for argument in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(argument, str) and _names_file(argument, path):
                 raise FormatError(
                     f"{path} is the file of {_get_param_name(param)}; an output never replaces an "
                     "input, choose another name"
                 )
 
 
-def _iter_named_files(argument: str) -> Iterator[str]:
-    """Yield the files that an argument may name (path, pattern or URL), and their locks."""
+def _names_file(argument: str, path: str | Path) -> bool:
+    """Return whether an argument (path, pattern or URL) names a file, or one whose lock it is.
+
+    The file may be linked, and need not exist.
+    """
     if "://" in argument or argument.startswith("spark:"):
         argument = argument.split("#")[0].split("?")[0].removeprefix("spark:").split("://")[-1]
-    yield argument
-    yield f"{argument}.lock"
-    if glob.has_magic(argument):
-        yield from glob.iglob(argument, recursive=True)
-
-
-def _is_same_file(first_path: str | Path, second_path: str | Path) -> bool:
-    """Return whether two paths name the same file, also through links or before it exists."""
-    try:
-        if os.path.exists(first_path) and os.path.exists(second_path):
-            return os.path.isfile(first_path) and os.path.samefile(first_path, second_path)
-        return os.path.realpath(first_path) == os.path.realpath(second_path)
-    except (OSError, ValueError):  # the path is too long or contains a NUL byte
-        return False
+    matching_files = glob.iglob(argument, recursive=True) if glob.has_magic(argument) else ()
+    for named_file in chain((argument, f"{argument}.lock"), matching_files):
+        with suppress(OSError, ValueError):  # the path is too long or contains a NUL byte
+            if os.path.exists(path) and os.path.exists(named_file):
+                is_same = os.path.isfile(path) and os.path.samefile(path, named_file)
+            else:
+                is_same = os.path.realpath(path) == os.path.realpath(named_file)
+            if is_same:
+                return True
+    return False
 
 
 def _get_param_name(param: click.Parameter) -> str:
@@ -168,18 +164,19 @@ def open_replacement(path: str | Path, *, free_to_replace: bool = False) -> Iter
     """Yield a draft file that replaces ``path`` if the block succeeds."""
     from discreet.files import atomic_writing
 
-    output_kind, declared_output = FREE if free_to_replace else "", None
+    output_kind, is_declared = FREE if free_to_replace else "", False
     if context := click.get_current_context(silent=True):
         _refuse_inputs(path, context)
-        if declared_output := _find_declared_output(path, context):
-            output_kind = output_kind or declared_output.kind
+        for declared_path, _, output in _iter_outputs(context):
+            if declared_path == str(path):
+                is_declared, output_kind = True, output_kind or output.kind
     with atomic_writing.atomic_replacement(path) as draft:
         yield draft
         if draft != Path(path):  # not a device or a pipe
             try:
                 refuse_replacement(path, output_kind, draft)
             except FormatError as error:
-                if declared_output is None:
+                if not is_declared:
                     raise
                 saved_path = _move_beside(path, draft)  # the file appeared while the command ran
                 raise FormatError(f"{error}; the new result is in {saved_path}") from None
@@ -197,14 +194,6 @@ def _move_beside(path: str | Path, draft: Path) -> Path:
     return saved_path
 
 
-def _find_declared_output(path: str | Path, context: click.Context) -> Output | None:
-    """Find the output that the command declares for a path."""
-    for param in context.command.params:
-        if isinstance(param.type, Output) and context.params.get(param.name or "") == str(path):
-            return param.type
-    return None
-
-
 def write_file(path: str | Path, content: str | bytes, *, free_to_replace: bool = False) -> None:
     """Write a file completely or not at all.
 
@@ -217,3 +206,23 @@ def write_file(path: str | Path, content: str | bytes, *, free_to_replace: bool 
     """
     with open_replacement(path, free_to_replace=free_to_replace) as draft:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def require_budget_file(budget_file: str | None, **options: Any) -> None:
+    """Refuse options of a ledger where no ledger is named.
+
+    Ignoring them would run a training that the user believes to be limited.
+
+    Parameters
+    ----------
+    budget_file : str, optional
+    **options
+        Values of other options, by parameter name; None and False mean not given.
+    """
+    for option_name, value in options.items():
+        if budget_file is None and value is not None and value is not False:
+            amount_text = "" if value is True else f" {value:g}"
+            raise click.UsageError(
+                f"--{option_name.replace('_', '-')}{amount_text} has no effect without a ledger; "
+                "name its file with --budget-file budget.json."
+            )

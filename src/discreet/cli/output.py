@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
+    "QUIET_KEY",
+    "ProgressReporter",
     "format_example",
     "is_quiet",
     "json_option",
@@ -30,22 +33,17 @@ __all__ = [
     "show_progress",
 ]
 
-BAR_DELAY_SECONDS = 2.0
-"""Seconds of silence before a progress bar appears."""
+SILENCE_SECONDS = 2.0
+"""Seconds without output after which the current step is shown."""
+MAX_SILENCE_SECONDS = 60.0
+"""Most seconds between two repetitions of the same step: they double from 2 seconds on."""
 
 QUIET_KEY = "discreet.quiet"
-
-
-def _set_quiet(context: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
-        context.find_root().meta[QUIET_KEY] = True
-
+"""Key of ``--quiet`` in the settings that all commands of a run share."""
 
 quiet_option = click.Option(
     ["--quiet"],
     is_flag=True,
-    expose_value=False,
-    callback=_set_quiet,
     help="Print errors, warnings about privacy and the result; nothing else.",
 )
 
@@ -67,7 +65,7 @@ def make_console(*, stderr: bool = False) -> Console:
 def is_quiet() -> bool:
     """Return whether ``--quiet`` was given, before or after the name of the command."""
     context = click.get_current_context(silent=True)
-    return context is not None and bool(context.find_root().meta.get(QUIET_KEY))
+    return context is not None and bool(context.meta.get(QUIET_KEY))
 
 
 def print_note(line: str) -> None:
@@ -129,6 +127,128 @@ def print_facts(facts: Mapping[str, Any], as_json: bool) -> None:
         click.echo(f"{name:<10} {', '.join(value) if isinstance(value, list) else value}")
 
 
+class ProgressReporter:
+    """Prints lines, and between them the current step.
+
+    The step is shown as a bar with the elapsed seconds at a terminal, as repeated lines elsewhere.
+
+    Parameters
+    ----------
+    step : str
+        The first step.
+    clock : callable
+        Returns seconds.
+    unit : str
+        Unit of the progress, as a plural noun, if the bar shows it.
+    """
+
+    def __init__(
+        self,
+        step: str = "starting",
+        clock: Callable[[], float] = time.monotonic,
+        unit: str = "",
+    ) -> None:
+        self.unit = unit
+        self.clock, self.lock, self.is_paused = clock, threading.RLock(), False
+        self.last_output_time = clock()
+        self.is_quiet = is_quiet()  # here, because contexts belong to a thread
+        self.repeat_after = SILENCE_SECONDS
+        self.last_line = ""
+        self._bar: Any = None
+        self._task_id: Any = None
+        self._begin_step(step)
+
+    def _begin_step(self, step: str) -> None:
+        self.step, self.step_start, self.done, self.total = step, self.clock(), 0, 0
+
+    def say(self, line: str) -> None:
+        """Print a line, which becomes the current step."""
+        with self.lock:
+            self.close()
+            if not self.is_quiet:
+                print(line, file=sys.stderr, flush=True)
+            self.last_output_time, self.repeat_after = self.clock(), SILENCE_SECONDS
+            # drop the remaining seconds: they change before the line is repeated
+            self._begin_step(line.rpartition(", ")[0] if line.endswith(" s left") else line)
+
+    def show(self, step: str, done: int = 0, total: int = 0) -> None:
+        """Set the current step and its progress; a total of 0 means unknown."""
+        with self.lock:
+            if step != self.step:
+                self.close()
+                self._begin_step(step)
+                self.repeat_after = SILENCE_SECONDS
+            if total and done >= total:
+                self.close()
+                self._begin_step(f"{step}: done, going on")
+            else:
+                self.done, self.total = done, total
+
+    def tick(self) -> None:
+        """Print the current step if there was no output for too long."""
+        with self.lock:
+            if (
+                self.is_quiet
+                or self.is_paused
+                or self.clock() - self.last_output_time < self.repeat_after
+            ):
+                return
+            if sys.stderr.isatty():
+                self._draw_bar()
+                return
+            progress_text = f": {100 * self.done // self.total} %" if self.total else " …"
+            has_news = f"{self.step}{progress_text}" != self.last_line
+            self.last_line = f"{self.step}{progress_text}"
+            self.last_output_time = self.clock()
+            self.repeat_after = (
+                SILENCE_SECONDS
+                if has_news and self.total
+                else min(2 * self.repeat_after, MAX_SILENCE_SECONDS)
+            )
+            elapsed_text = (
+                "" if self.total else f", {self.last_output_time - self.step_start:.0f} s"
+            )
+            print(f"{self.last_line}{elapsed_text}", file=sys.stderr, flush=True)
+
+    def _draw_bar(self) -> None:
+        if self._bar is None:
+            from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+            from rich.progress import TimeElapsedColumn as ElapsedColumn
+            from rich.table import Column
+
+            # the text is cut at a narrow terminal; parts come from the collector, so no markup
+            text_layout = None if self.unit else Column(ratio=1, no_wrap=True)
+            text = TextColumn("{task.description}", markup=False, table_column=text_layout)
+            columns: list[ProgressColumn] = [ElapsedColumn(), BarColumn(12), text]
+            if self.unit:
+                amount = TextColumn(f"{{task.completed:,}} {self.unit}")
+                columns = [text, BarColumn(), amount, ElapsedColumn()]
+            console, expand = make_console(stderr=True), not self.unit
+            self._bar = Progress(*columns, console=console, transient=True, expand=expand)
+            self._bar.start()
+            self._task_id = self._bar.add_task(self.step, total=None)
+        self._bar.update(self._task_id, completed=self.done, total=self.total or None)
+
+    def close(self) -> None:
+        """Remove the progress bar."""
+        with self.lock:
+            if self._bar is not None:
+                self._bar.stop()
+            self._bar = None
+
+    @contextmanager
+    def pause_output(self) -> Iterator[None]:
+        """Suppress progress inside the block, for a question or a view that refreshes itself."""
+        with self.lock:
+            self.close()
+            self.is_paused = True
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.last_output_time, self.is_paused = self.clock(), False
+
+
 @contextmanager
 def show_progress(
     title: str, unit: str = "rows", hidden: bool = False
@@ -146,37 +266,13 @@ def show_progress(
     if hidden or is_quiet() or not sys.stderr.isatty():
         yield lambda done, total=None: None
         return
-    start_time = time.monotonic()
-    progress_bar: Any = None
-    task_id: Any = None
+    reporter = ProgressReporter(title, unit=unit)
 
     def report_progress(done: int, total: int | None = None) -> None:
-        nonlocal progress_bar, task_id
-        if time.monotonic() - start_time <= BAR_DELAY_SECONDS:
-            return
-        if progress_bar is None:
-            progress_bar = _start_bar(unit)
-            task_id = progress_bar.add_task(title, total=total)
-        progress_bar.update(task_id, completed=done, total=total)
+        reporter.show(title, done, total or 0)
+        reporter.tick()
 
     try:
         yield report_progress
     finally:
-        if progress_bar is not None:
-            progress_bar.stop()
-
-
-def _start_bar(unit: str) -> Any:
-    """A rich progress bar on standard error, started."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    progress_bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn(f"{{task.completed:,}} {unit}"),
-        TimeElapsedColumn(),
-        console=make_console(stderr=True),
-        transient=True,
-    )
-    progress_bar.start()
-    return progress_bar
+        reporter.close()

@@ -24,6 +24,7 @@ from discreet.errors import FormatError
 __all__ = ["FORCE_KEY", "FREE", "force_option", "refuse_replacement"]
 
 FORCE_KEY = "discreet.force"
+"""Key of ``--force`` in the settings that all commands of a run share."""
 
 FREE = "free"
 """Kind of a file that, as the caller knows, may replace any file but a ledger."""
@@ -35,16 +36,9 @@ HEAD_BYTES = 1 << 16
 """Bytes at the beginning of a file in which its kind is looked for."""
 
 
-def _set_force(context: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
-        context.find_root().meta[FORCE_KEY] = True
-
-
 force_option = click.Option(
     ["--force"],
     is_flag=True,
-    expose_value=False,
-    callback=_set_force,
     help="Replace files that exist, also what was paid for; never a ledger.",
 )
 
@@ -69,7 +63,7 @@ def refuse_replacement(path: str | Path, kind: str = "", draft: Path | None = No
             "command replaces, also not with --force; choose another name"
         )
     context = click.get_current_context(silent=True)
-    is_forced = context is not None and bool(context.find_root().meta.get(FORCE_KEY))
+    is_forced = context is not None and bool(context.meta.get(FORCE_KEY))
     is_same_content = draft is not None and filecmp.cmp(draft, path, shallow=False)
     is_free = bool(kind) and FREE_TO_REPLACE[kind](Path(path))
     loses_reports = (
@@ -156,10 +150,6 @@ def _make_unpaid_check(document_format: str) -> Callable[[Path], bool]:
     return is_unpaid
 
 
-def _is_tally(path: Path) -> bool:
-    return _read_format(path) == "tally"
-
-
 def _has_all_reports(new_path: Path, old_path: str | Path) -> bool:
     """Return whether a tally counts all reports of another, judged by the ids in both files."""
     from discreet.files.documents import parse_json
@@ -193,24 +183,17 @@ def _has_all_reports(new_path: Path, old_path: str | Path) -> bool:
         return False
 
 
-def _is_report(path: Path) -> bool:
-    return REPORT_MARK in _read_head(path)
-
-
 def _is_predictions(path: Path) -> bool:
     """Return whether all columns of a file are those of predictions."""
-    column_names = _read_column_names(path)
+    file_head = _read_head(path)
+    if file_head.startswith("PAR1"):
+        column_names = list(_read_parquet_schema(path).names)
+    else:
+        column_names = next(csv.reader(file_head.splitlines()), [])
     return column_names[:1] == ["prediction"] and all(
         column_name == "steady" or re.fullmatch(r"P\(.*\)", column_name)
         for column_name in column_names[1:]
     )
-
-
-def _read_column_names(path: Path) -> list[str]:
-    file_head = _read_head(path)
-    if not file_head.startswith("PAR1"):
-        return next(csv.reader(file_head.splitlines()), [])
-    return list(_read_parquet_schema(path).names)
 
 
 def _read_parquet_schema(path: Path) -> Any:
@@ -233,10 +216,10 @@ def _is_synthetic(path: Path) -> bool:
 FREE_TO_REPLACE: dict[str, Callable[[Path], bool]] = {
     "model": _make_unpaid_check("model"),
     "statistics": _make_unpaid_check("statistics"),
-    "tally": _is_tally,
+    "tally": lambda path: _read_format(path) == "tally",
     "predictions": _is_predictions,
     "synthetic": _is_synthetic,
-    "report": _is_report,
+    "report": lambda path: REPORT_MARK in _read_head(path),
     FREE: lambda path: True,
 }
 """By kind of the new file, whether an existing file may be replaced without ``--force``."""

@@ -163,11 +163,7 @@ def _explain_row(model: NaiveBayesModel, data: str, row: int) -> Explanation:
     raise SchemaError(f"{data}: there is no row {row}; it has {rows_before} rows, the first is 0")
 
 
-@click.command(
-    epilog=format_example(
-        "discreet evaluate model.json people.csv",
-    )
-)
+@click.command(epilog=format_example("discreet evaluate model.json people.csv"))
 @click.argument("model")
 @click.argument("data")
 @json_option
@@ -250,11 +246,7 @@ def _format_share(value: float, interval: list[float]) -> str:
     return "-" if value != value else f"{value:.3f} ({interval[0]:.3f} to {interval[1]:.3f})"
 
 
-@click.command(
-    epilog=format_example(
-        "discreet show model.json --strongest 5",
-    )
-)
+@click.command(epilog=format_example("discreet show model.json --strongest 5"))
 @click.argument("model")
 @click.option(
     "--strongest",
@@ -307,11 +299,7 @@ def make_model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
     }
 
 
-@click.command(
-    epilog=format_example(
-        "discreet export model.json --to onnx -o model.onnx",
-    )
-)
+@click.command(epilog=format_example("discreet export model.json --to onnx -o model.onnx"))
 @click.argument("model")
 @click.option(
     "--to",
@@ -341,11 +329,7 @@ def export(model: str, kind: str, output: str, as_json: bool) -> None:
         print_note(f"{output}: {len(content):,} bytes")
 
 
-@click.command(
-    epilog=format_example(
-        "discreet sample model.json -n 1000 -o synthetic.csv",
-    )
-)
+@click.command(epilog=format_example("discreet sample model.json -n 1000 -o synthetic.csv"))
 @click.argument("model")
 @click.option(
     "-n",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,12 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["schema"]
 
 
-@click.group(
-    cls=CommandGroup,
-    epilog=format_example(
-        "discreet schema show people.schema.json",
-    ),
-)
+@click.group(cls=CommandGroup, epilog=format_example("discreet schema show people.schema.json"))
 def schema() -> None:
     """Begin, infer, check and show the public description of a table."""
 
@@ -91,7 +87,7 @@ def _write_draft(draft: SchemaDraft, output: str | None) -> None:
 
 @schema.command(
     epilog=format_example(
-        "discreet schema infer people.csv --target missed_payment -o people.schema.json",
+        "discreet schema infer people.csv --target missed_payment -o people.schema.json"
     )
 )
 @click.argument("data")
@@ -144,11 +140,7 @@ def infer(
         print_note(f"{output}: {size_text}, {inferred_schema.digest}")
 
 
-@schema.command(
-    epilog=format_example(
-        "discreet schema check people.schema.json people.csv",
-    )
-)
+@schema.command(epilog=format_example("discreet schema check people.schema.json people.csv"))
 @click.argument("path", metavar="SCHEMA")
 @click.argument("data", required=False)
 @json_option
@@ -194,7 +186,7 @@ def check(path: str, data: str | None, as_json: bool) -> None:
 
 def _count_rows(data: str, public_schema: Schema) -> tuple[dict[str, int], list[str]]:
     """Count the rows by class; return the counts, or every problem found."""
-    from discreet.schema.schema import Schema, format_value
+    from discreet.schema.schema import format_value
     from discreet.tables import count
 
     with show_progress("counting", "queries") as report_progress:
@@ -204,20 +196,10 @@ def _count_rows(data: str, public_schema: Schema) -> tuple[dict[str, int], list[
             return dict(zip(class_names, class_totals.tolist(), strict=True)), []
         except SchemaError as error:
             problems = [str(error)]
-    for (
-        feature
-    ) in public_schema.features:  # counting stops at the first problem: check each feature alone
-        schema_options = (
-            public_schema.missing,
-            public_schema.outliers,
-            public_schema.unseen,
-            public_schema.missing_tokens,
-        )
-        single_feature_schema = Schema(
-            [feature], public_schema.target, public_schema.classes, *schema_options
-        )
+    # counting stops at the first problem: check each feature alone
+    for feature in public_schema.features:
         try:
-            count(data, single_feature_schema)
+            count(data, replace(public_schema, features=(feature,), inferred=False))
         except DiscreetError as error:
             if str(error) not in problems:
                 problems.append(str(error))
@@ -230,11 +212,7 @@ def _format_problems(problems: list[str]) -> str:
     return "; ".join(f"({number}) {problem}" for number, problem in enumerate(problems, 1))
 
 
-@schema.command(
-    epilog=format_example(
-        "discreet schema show people.schema.json",
-    )
-)
+@schema.command(epilog=format_example("discreet schema show people.schema.json"))
 @click.argument("path", metavar="SCHEMA")
 @json_option
 def show(path: str, as_json: bool) -> None:

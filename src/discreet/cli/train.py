@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from discreet.cli.files import make_output, write_file
-from discreet.cli.ledgers import require_budget_file
+from discreet.cli.files import make_output, require_budget_file, write_file
 from discreet.cli.output import format_example, json_option, print_json, print_note, show_progress
 
 if TYPE_CHECKING:
@@ -177,8 +176,19 @@ def train(
         write_file(statistics, released_statistics.to_json())
     guarantee = released_statistics.guarantee
     if as_json:
-        summary = {"output": output, "method": method, "guarantee": guarantee.to_body()}
-        print_json(summary | ({} if spending is None else {"budget": _make_budget_body(spending)}))
+        summary: dict[str, Any] = {
+            "output": output,
+            "method": method,
+            "guarantee": guarantee.to_body(),
+        }
+        if spending is not None:
+            left_epsilon, left_delta = map(float, spending.remaining)
+            summary["budget"] = {
+                "left": left_epsilon,
+                "left_delta": left_delta,
+                "broken": list(spending.void_reasons),
+            }
+        print_json(summary)
         return
     cost_lines = [
         f"  {format_rounded_up(budget_charge.epsilon):<10} {budget_charge.name}"
@@ -194,12 +204,3 @@ def train(
                 f"{budget_file}: BROKEN: the total no longer limits what was released ({reason})",
                 err=True,
             )
-
-
-def _make_budget_body(spending: LedgerState) -> dict[str, Any]:
-    left_budget = [float(amount) for amount in spending.remaining]
-    return {
-        "left": left_budget[0],
-        "left_delta": left_budget[1],
-        "broken": list(spending.void_reasons),
-    }

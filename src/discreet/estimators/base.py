@@ -114,7 +114,7 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is_list = _is_sequence(y)
         raw_labels = y = [_unwrap_label(label) for label in y] if is_list else y
         y = self._read_labels(X, y)
-        weights = _read_weights(sample_weight, len(y))
+        weights = None if sample_weight is None else _read_weights(sample_weight, len(y))
         schema: Schema | None = params["schema"]
         if schema is not None:
             columns = self._get_columns(X, schema)
@@ -191,17 +191,11 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_prior_: Floats = np.exp(release.log_prior)[class_order]
         return self
 
-    @property
-    def _classes_in_schema_order(self) -> NDArray[Any]:
-        """``classes_``, which is sorted as scikit-learn expects, in the order of the schema."""
-        return np.asarray(self.classes_[np.argsort(self._class_order)])
-
     def _clear_fitted(self) -> None:
         """Remove fitted attributes, so that a failed fit leaves no mixture of old and new."""
-        for attribute_name in [
-            attribute_name for attribute_name in vars(self) if attribute_name.endswith("_")
-        ]:
-            delattr(self, attribute_name)
+        for attribute_name in list(vars(self)):
+            if attribute_name.endswith("_"):
+                delattr(self, attribute_name)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -217,7 +211,13 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"X is a {container_name}; give a data frame, such as pandas.DataFrame(X)"
             )
         if hasattr(X, "columns") or hasattr(X, "column_names"):
-            _require_unique_columns(X)
+            column_names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+            repeated_names = {str(name) for name in column_names if column_names.count(name) > 1}
+            if repeated_names:
+                raise SchemaError(
+                    f"X has more than one column named {', '.join(sorted(repeated_names))}; "
+                    "rename or drop one"
+                )
             X = validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:
                 raise ValueError(
@@ -245,21 +245,23 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _get_columns(self, X: Any, schema: Schema) -> dict[str, Any]:
         """The columns of a schema: by name where X has names, else by position."""
-        columns = list_columns(X)
-        if hasattr(self, "feature_names_in_"):
-            column_by_name = dict(zip(self.feature_names_in_, columns, strict=True))
-            missing_names = [name for name in schema.names if name not in column_by_name]
-            if missing_names:
-                given_names = [str(name) for name in column_by_name]
-                raise SchemaError(f"X {format_missing_columns(missing_names, given_names)}")
-            return {name: _check_column(name, column_by_name[name]) for name in schema.names}
-        if len(schema.names) != len(columns):
+        listed_columns = list_columns(X)
+        column_names = getattr(self, "feature_names_in_", schema.names)
+        if len(column_names) != len(listed_columns):
             raise SchemaError(
-                f"X has {len(columns)} columns without names, the schema {len(schema.names)} "
-                f"features; give a data frame, or these columns in order: {', '.join(schema.names)}"
+                f"X has {len(listed_columns)} columns without names, the schema "
+                f"{len(schema.names)} features; give a data frame, or these columns in order: "
+                f"{', '.join(schema.names)}"
             )
-        named_columns = zip(schema.names, columns, strict=True)
-        return {name: _check_column(name, column) for name, column in named_columns}
+        column_by_name = dict(zip(column_names, listed_columns, strict=True))
+        missing_names = [name for name in schema.names if name not in column_by_name]
+        if missing_names:
+            given_names = [str(name) for name in column_by_name]
+            raise SchemaError(f"X {format_missing_columns(missing_names, given_names)}")
+        columns = {name: column_by_name[name] for name in schema.names}
+        for name, column in columns.items():
+            refuse_unsupported_types(name, column)
+        return columns
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """Joint log-probability log P(c) + sum over j of log P(x_j | c).
@@ -354,29 +356,12 @@ def get_class_prior(params: CheckedParams, class_count: int) -> Floats | None:
 
 
 def _read_weights(sample_weight: Any, row_count: int) -> Floats | None:
-    """Sample weights as floats, one for each row; None stays None."""
-    if sample_weight is None:
-        return None
+    """Sample weights as floats, one for each row."""
     try:
         weights = np.asarray(sample_weight, dtype=float)
     except (TypeError, ValueError):
         raise SchemaError("sample_weight is not numeric; give one number for each row") from None
     return check_weights(np.full(row_count, weights) if weights.ndim == 0 else weights, row_count)
-
-
-def _require_unique_columns(X: Any) -> None:
-    """Refuse a table with two columns of the same name."""
-    column_names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-    repeated_names = sorted({str(name) for name in column_names if column_names.count(name) > 1})
-    if repeated_names:
-        raise SchemaError(
-            f"X has more than one column named {', '.join(repeated_names)}; rename or drop one"
-        )
-
-
-def _check_column(name: str, column: Any) -> Any:
-    refuse_unsupported_types(name, column)
-    return column
 
 
 def _needs_bound_check(factor: GaussianFactor) -> bool:
@@ -387,7 +372,7 @@ def _needs_bound_check(factor: GaussianFactor) -> bool:
 
 def _is_sequence(values: Any) -> bool:
     """Whether the values are a plain sequence, which NumPy would convert to one common type."""
-    return _is_row(values) and not (hasattr(values, "dtype") or hasattr(values, "__array__"))
+    return not (hasattr(values, "dtype") or hasattr(values, "__array__")) and _is_row(values)
 
 
 def _is_row(values: Any) -> bool:

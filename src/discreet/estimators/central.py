@@ -16,7 +16,7 @@ from discreet.central.budget import PUBLIC_SCHEMA_ASSUMPTION, CentralSettings
 from discreet.central.training import Method
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimators.base import CheckedParams, TrainingRows, get_class_prior
-from discreet.estimators.fit_history import hash_source
+from discreet.estimators.fit_history import hash_rows
 from discreet.estimators.parameters import (
     AUTO_BINS_RULE,
     BUDGET_RULE,
@@ -272,18 +272,16 @@ class CentralNB(PrivateEstimator):
         -------
         self
         """
-        is_open = isinstance(source, TableSource)
-        return self._fit_table_source(source if is_open else self.open_source(source, **options))
-
-    def _fit_table_source(self, source: TableSource) -> Self:
+        if not isinstance(source, TableSource):
+            source = self.open_source(source, **options)
         params, earlier_guarantee = self._start_fit()
         schema, raw_source = source.schema, source.source
-        source_name = (
-            str(raw_source) if isinstance(raw_source, (str, Path)) else type(raw_source).__name__
-        )
-        source_key = source_name if isinstance(raw_source, (str, Path)) else secrets.token_hex()
+        if isinstance(raw_source, (str, Path)):
+            source_name = source_key = str(raw_source)
+        else:
+            source_name, source_key = type(raw_source).__name__, secrets.token_hex()
         accounting = FitAccounting(
-            self, params, schema, lambda: hash_source(source_key), source_name
+            self, params, schema, lambda: hash_rows({"": [f"source {source_key}"]}, 1), source_name
         )
         statistics = self._release_statistics(source, params, accounting.charge_ledger)
         self.n_features_in_ = len(schema.features)

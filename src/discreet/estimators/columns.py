@@ -135,7 +135,11 @@ def refuse_unsupported_types(name: str, column: Any) -> None:
             if issubclass(value_type, UNSUPPORTED_TYPES)
         }
         odd_values = (
-            value for value in values if type(value) in odd_types and not _is_missing_scalar(value)
+            value
+            for value in values
+            # nested values are never missing, and cannot be tested by comparison
+            if type(value) in odd_types
+            and (isinstance(value, NESTED_TYPES) or not is_missing(value))
         )
         odd_value = next(odd_values, None) if odd_types else None
         type_name = type(odd_value).__name__
@@ -176,11 +180,6 @@ TIME_TYPE_PREFIXES = ("date", "time", "duration")
 """Beginnings of polars' and Arrow's names of date and time types."""
 LIST_TYPE_PREFIXES = ("list", "large_list", "fixed_size_list", "struct", "map")
 """Beginnings of polars' and Arrow's names of nested types."""
-
-
-def _is_missing_scalar(value: Any) -> bool:
-    """Whether a value is missing; nested values never are, and cannot be tested by comparison."""
-    return not isinstance(value, NESTED_TYPES) and is_missing(value)
 
 
 def infer_schema(

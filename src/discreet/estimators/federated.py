@@ -215,11 +215,8 @@ class FederatedNB(PrivateEstimator):
     def _compute_release(
         self, training_rows: TrainingRows, params: CheckedParams, charge: ChargeCallback
     ) -> Statistics | NaiveBayesModel:
-        schema, columns, class_codes = (
-            training_rows.schema,
-            training_rows.columns,
-            training_rows.class_codes,
-        )
+        schema, columns = training_rows.schema, training_rows.columns
+        class_codes = training_rows.class_codes
         check_bins(params, schema)
         moment_names: list[str] = []
         if params["numeric"] == "moments":
@@ -227,14 +224,14 @@ class FederatedNB(PrivateEstimator):
                 feature.name for feature in schema.features if isinstance(feature, Numeric)
             ]
         requests = make_feature_requests(schema, params["bins"], moment_names)
-        random, key = as_random(params["random_state"]), params["key"]
-        epsilon, providers = params["epsilon"], params["providers"]
+        epsilon, providers, key = params["epsilon"], params["providers"], params["key"]
         aggregation: Any = params["aggregation"] or "masks"
         round_terms = RoundTerms(
             schema, requests, epsilon, params["mode"], aggregation, params["tolerated"]
         )
         for feature_name, column in columns.items():  # refuse invalid values before the charge
             Cells.from_schema(schema, feature_name, params["bins"]).encode_column(column)
+        random = as_random(params["random_state"])
         charge(
             Guarantee.make_unprotected()
             if math.isinf(epsilon)

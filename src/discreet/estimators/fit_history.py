@@ -21,7 +21,7 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,14 +34,14 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.schema.cells import _to_flat_array, is_missing
 from discreet.schema.schema import format_value
 
-__all__ = ["FitHistory", "PrivacySpend", "current_history", "hash_rows", "hash_source"]
+__all__ = ["FitHistory", "PrivacySpend", "current_history", "hash_rows"]
 
 Hashes = NDArray[np.uint64]
 
 MAX_ROW_HASHES = 1 << 21
 """Largest number of row hashes kept of all fits together: 16 MB at 8 bytes each."""
-CHUNK_ROWS = 1 << 13
-"""Rows hashed in one pass, few enough for the processor's cache."""
+UNIFORM_TYPES = ("string", "boolean", "integer", "floating", "mixed-integer-float")
+"""Pandas' names of types whose equal values have the same text: True equals 1, but is not it."""
 _HASH_KEY = secrets.token_bytes(16)
 """Key of this process for the hashes of text."""
 _HASH_FACTORS = np.frombuffer(secrets.token_bytes(16), np.uint64) | np.uint64(1)
@@ -66,12 +66,6 @@ class PrivacySpend:
     max_epsilon: float
     epsilon: Fraction
     delta: Fraction
-
-    @classmethod
-    def for_fit(cls, guarantee: Guarantee) -> PrivacySpend:
-        """The cost of a single fit."""
-        amounts = Fraction(repr(guarantee.epsilon)), Fraction(repr(guarantee.delta))
-        return cls(1, guarantee.epsilon, guarantee.epsilon, *amounts)
 
     def __add__(self, other: PrivacySpend) -> PrivacySpend:
         return PrivacySpend(
@@ -103,44 +97,35 @@ class FitHistory:
         Parameters
         ----------
         row_hashes : array of uint64
-            From :func:`hash_rows` or :func:`hash_source`.
+            From :func:`hash_rows`.
         guarantee : Guarantee
         """
-        total_spend = PrivacySpend.for_fit(guarantee)
+        epsilon, delta = guarantee.epsilon, guarantee.delta
+        spend = PrivacySpend(1, epsilon, epsilon, Fraction(repr(epsilon)), Fraction(repr(delta)))
+        fitted_hashes = row_hashes
         with self.lock:
             groups = []
-            fitted_hashes = row_hashes
-            for group_rows, group_spend in self.groups:
-                if _find_contained(fitted_hashes, group_rows).any():
-                    earlier_hashes = group_rows[~_find_contained(row_hashes, group_rows)]
-                    row_hashes = np.sort(
-                        np.concatenate([row_hashes, earlier_hashes]), kind="stable"
-                    )
-                    total_spend = total_spend + group_spend
+            for group_hashes, group_spend in self.groups:
+                if np.intersect1d(fitted_hashes, group_hashes, assume_unique=True).size:
+                    other_hashes = np.setdiff1d(group_hashes, row_hashes, assume_unique=True)
+                    row_hashes = np.concatenate([row_hashes, other_hashes])
+                    spend += group_spend
                 else:
-                    groups.append((group_rows, group_spend))
-            groups.append((row_hashes, total_spend))
-            bit_mask = np.uint64(0)
-            while sum(len(group_rows) for group_rows, _ in groups) > self.max_rows:
-                bit_mask = (bit_mask << np.uint64(1)) | np.uint64(1)
+                    groups.append((group_hashes, group_spend))
+            groups.append((row_hashes, spend))
+            bit_mask = 0
+            while sum(len(group_hashes) for group_hashes, _ in groups) > self.max_rows:
+                bit_mask = 2 * bit_mask + 1
                 groups = [
-                    (group_rows[(group_rows & bit_mask) == 0], group_spend)
-                    for group_rows, group_spend in groups
+                    (group_hashes[(group_hashes & np.uint64(bit_mask)) == 0], group_spend)
+                    for group_hashes, group_spend in groups
                 ]
             self.groups = groups
-        return total_spend
-
-
-def _find_contained(hashes: Hashes, wanted_hashes: Hashes) -> NDArray[np.bool_]:
-    """Which of the wanted hashes are among the others; both are sorted."""
-    if not len(hashes):
-        return np.zeros(len(wanted_hashes), dtype=bool)
-    positions = np.minimum(np.searchsorted(hashes, wanted_hashes), len(hashes) - 1)
-    return np.asarray(hashes[positions] == wanted_hashes)
+        return spend
 
 
 def hash_rows(columns: Mapping[str, Any], row_count: int) -> Hashes:
-    """Hash the distinct rows of a table, 64 bits each.
+    """Hash the distinct rows of a table, 64 bits each, in sorted order.
 
     Parameters
     ----------
@@ -149,92 +134,45 @@ def hash_rows(columns: Mapping[str, Any], row_count: int) -> Hashes:
     row_count : int
         Rows.
     """
-    column_values = [_as_numbers(column) for column in columns.values()]
     hashes = np.zeros(row_count, np.uint64)
-    for start in range(0, row_count, CHUNK_ROWS):
-        chunk = hashes[start : start + CHUNK_ROWS]
-        for column in column_values:
-            chunk ^= _to_value_bits(column[start : start + CHUNK_ROWS])
-            chunk *= _HASH_FACTORS[0]
-            chunk ^= chunk >> np.uint64(32)
-        chunk *= _HASH_FACTORS[1]
-        chunk ^= chunk >> np.uint64(29)
+    for column in columns.values():
+        hashes ^= _hash_column(column)
+        hashes *= _HASH_FACTORS[0]
+        hashes ^= hashes >> np.uint64(32)
+    hashes *= _HASH_FACTORS[1]
+    hashes ^= hashes >> np.uint64(29)
     hashes.sort()
-    return hashes[np.concatenate(([True], hashes[1:] != hashes[:-1]))] if row_count else hashes
+    return np.asarray(hashes[np.diff(hashes, prepend=~hashes[:1]) != 0])
 
 
-def hash_source(name: str) -> Hashes:
-    """Hash the name of a table that is not in memory, which is recognised by it alone.
-
-    Parameters
-    ----------
-    name : str
-    """
-    return np.array([_hash_text(f"source {name}")], np.uint64)
-
-
-def _as_numbers(column: Any) -> NDArray[Any]:
-    """The numbers of a column as they are; of anything else 64 bits for every value."""
+def _hash_column(column: Any) -> Hashes:
+    """64 bits for every value, the same for 1, 1.0 and "1"."""
     values: NDArray[Any] = _to_flat_array(column)
-    if values.dtype == np.uint64:  # numbers that would look like bits
-        return values.astype(np.float64)
     if values.dtype.kind in "iuf":
-        return values
+        numbers = values.astype(np.float64)
+        numbers += 0.0  # minus zero becomes zero
+        numbers[np.isnan(numbers)] = np.nan
+        return np.asarray(numbers.view(np.uint64))
     import pandas as pd
 
     objects = values.astype(object)
-    if pd.api.types.infer_dtype(objects) != "string":
-        value_types = set(map(type, objects)) - {str, np.str_, type(None)}
-        if not (value_types <= {int, float} or value_types == {bool}):
-            return _hash_mixed_values(objects)
-    distinct_indices, distinct_values = pd.factorize(objects, use_na_sentinel=False)
-    distinct_bits = np.array([_hash_value(value) for value in distinct_values], np.uint64)
-    return np.asarray(distinct_bits[distinct_indices], np.uint64)
-
-
-def _hash_mixed_values(values: NDArray[Any]) -> Hashes:
-    """Hash values of mixed types one by one: True equals 1, but must hash differently."""
-    bits_by_spelling: dict[tuple[type, str], int] = {}
-    row_bits = np.empty(len(values), np.uint64)
-    for row, value in enumerate(values):
-        spelling = type(value), _format_value(value)
-        if (value_bits := bits_by_spelling.get(spelling)) is None:
-            value_bits = bits_by_spelling[spelling] = _hash_value(value)
-        row_bits[row] = value_bits
-    return row_bits
-
-
-def _to_value_bits(values: NDArray[Any]) -> Hashes:
-    """64 bits for every value, the same for 1, 1.0 and "1"."""
-    if values.dtype == np.uint64:
-        return values
-    numbers = values.astype(np.float64)
-    numbers += 0.0  # minus zero becomes zero
-    numbers[np.isnan(numbers)] = np.nan
-    value_bits: Hashes = numbers.view(np.uint64)
-    return value_bits
+    codes: Any = slice(None)
+    if pd.api.types.infer_dtype(objects) in UNIFORM_TYPES:
+        codes, objects = pd.factorize(objects, use_na_sentinel=False)
+    return np.asarray(np.array([_hash_value(value) for value in objects], np.uint64)[codes])
 
 
 def _hash_value(value: Any) -> int:
+    """The bits of a value as a number or, if it is none, a keyed hash of its text."""
     if is_missing(value):
         return int(np.array(np.nan).view(np.uint64))
-    text = _format_value(value)
     try:
-        return int(np.array(float(text) + 0.0).view(np.uint64))
-    except ValueError:
-        return _hash_text(text)
-
-
-def _format_value(value: Any) -> str:
-    """The text form of any value; a value without one is represented by its type."""
-    try:
-        return format_value(value)
+        text = format_value(value)
     except (ValueError, TypeError, ArithmeticError):
         # Python writes whole numbers of thousands of digits in other bases only
-        return f"{value:#x}" if isinstance(value, int) else f"some {type(value).__name__}"
-
-
-def _hash_text(text: str) -> int:
+        text = f"{value:#x}" if isinstance(value, int) else f"some {type(value).__name__}"
+    with suppress(ValueError):
+        return int(np.array(float(text) + 0.0).view(np.uint64))
     keyed_hash = hashlib.blake2b(text.encode(errors="replace"), digest_size=8, key=_HASH_KEY)
     return int.from_bytes(keyed_hash.digest(), "little")
 
@@ -242,22 +180,18 @@ def _hash_text(text: str) -> int:
 PROCESS_HISTORY = FitHistory()
 """The fits of this process."""
 
-_current_history: ContextVar[FitHistory] = ContextVar("fit history", default=PROCESS_HISTORY)
-
-
-def current_history() -> FitHistory:
-    """Where fits are recorded here: in the process, unless they are isolated."""
-    return _current_history.get()
+current_history: ContextVar[FitHistory] = ContextVar("fit history", default=PROCESS_HISTORY)
+"""Where fits are recorded here: in the process, unless they are isolated."""
 
 
 @contextmanager
 def isolated_fit_history() -> Iterator[None]:
     """Record no fits made inside this block; for experiments on invented data."""
-    token = _current_history.set(FitHistory())
+    token = current_history.set(FitHistory())
     try:
         yield
     finally:
-        _current_history.reset(token)
+        current_history.reset(token)
 
 
 if hasattr(os, "register_at_fork"):  # a lock that another thread holds would never be released

@@ -7,6 +7,7 @@ An estimator with a schema accepts such numbers if they are unambiguous.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -37,16 +38,15 @@ def match_labels(schema: Schema, y: NDArray[Any]) -> tuple[NDArray[Any], CellCod
     if labels.dtype.kind in "iu" and labels.size:
         distinct_labels = np.unique(labels)
         class_texts = {format_value(value) for value in schema.classes}
-        if not {
-            format_value(value) for value in distinct_labels
-        } <= class_texts and _can_be_class_numbers(distinct_labels, schema):
+        can_be_numbers = distinct_labels[0] >= 0 and distinct_labels[-1] < len(schema.classes)
+        if can_be_numbers and not set(map(format_value, distinct_labels)) <= class_texts:
             return _decode_labels(schema, labels, distinct_labels, class_texts)
-    return _convert_classes(schema, y), encode_classes(schema, y)
-
-
-def _can_be_class_numbers(distinct_labels: NDArray[Any], schema: Schema) -> bool:
-    """Whether labels could be numbers of the classes."""
-    return bool(distinct_labels[0] >= 0 and distinct_labels[-1] < len(schema.classes))
+    class_labels = np.array(schema.classes)
+    if y.dtype.kind in "biuf":
+        with suppress(ValueError):  # "0" and 0 are the same class
+            numbers = [float(format_value(class_label)) for class_label in schema.classes]
+            class_labels = np.array(numbers).astype(y.dtype)
+    return class_labels, encode_classes(schema, y)
 
 
 def _decode_labels(
@@ -104,18 +104,6 @@ def _sort_classes(schema: Schema) -> list[int] | None:
     except ValueError:
         return by_text
     return by_text if by_text == by_number else None
-
-
-def _convert_classes(schema: Schema, y: NDArray[Any]) -> NDArray[Any]:
-    """The schema's classes in the type of y: "0" and 0 are the same class."""
-    if y.dtype.kind in "biuf":
-        try:
-            return np.array(
-                [float(format_value(class_label)) for class_label in schema.classes]
-            ).astype(y.dtype)
-        except ValueError:
-            pass
-    return np.array(schema.classes)
 
 
 def _format_list(values: Any) -> str:

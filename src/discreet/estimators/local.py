@@ -22,9 +22,9 @@ from discreet.estimators.parameters import (
     LIKELIHOOD_RULE,
     POSTPROCESS_RULE,
     RANDOM_STATE_RULE,
+    SHUFFLE_RULES,
     ParamRule,
     make_choice_rule,
-    make_flag_rule,
     make_instance_rule,
     make_integer_rule,
     make_number_rule,
@@ -204,10 +204,7 @@ class LocalNB(PrivateEstimator):
         ).allow_none("if there is none"),
         "waves": make_integer_rule("a whole number of at least 1", 1),
         "assignment": make_choice_rule("draw", "groups"),
-        "shuffled": make_flag_rule(),
-        "delta": make_number_rule(
-            "a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError
-        ),
+        **SHUFFLE_RULES,
         "likelihood": LIKELIHOOD_RULE,
         "budget": BUDGET_RULE,
         **COMMON_RULES,
@@ -310,10 +307,8 @@ class LocalNB(PrivateEstimator):
         if self.projection_ is None:
             check_bins(params, schema)
         else:
-            columns, schema = (
-                self.projection_.transform_columns(columns),
-                self.projection_.output_schema,
-            )
+            columns = self.projection_.transform_columns(columns)
+            schema = self.projection_.output_schema
         bins = self._resolve_bins(schema, params)
         if not self._is_exact:
             return self._simulate_collection(training_rows, bins, params, charge)
@@ -349,12 +344,10 @@ class LocalNB(PrivateEstimator):
         respondents = -(-len(class_codes) // wave_count)  # of the first wave, which is the largest
         plan = self._make_plan(training_rows, bins, respondents, {}, params)
         columns = {name: np.asarray(column) for name, column in training_rows.columns.items()}
-        encoded_answers = plan.encode_columns(
-            columns, class_codes
-        )  # refuse invalid values before the charge
-        charge(
-            with_simulation_assumption(plan.make_guarantee(respondents), SIMULATION_ASSUMPTION)
-        )  # nobody is in two waves
+        # refuse invalid values before the charge
+        encoded_answers = plan.encode_columns(columns, class_codes)
+        # nobody is in two waves
+        charge(with_simulation_assumption(plan.make_guarantee(respondents), SIMULATION_ASSUMPTION))
         random = as_random(params["random_state"])
         row_order = (
             np.argsort(random.words(len(class_codes)), kind="stable") if wave_count > 1 else None

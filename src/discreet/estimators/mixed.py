@@ -202,9 +202,9 @@ class MixedNB(NaiveBayesEstimator):
             variance_smoothing=params["var_smoothing"],
             prior=None if class_prior is None else tuple(class_prior.tolist()),
         )
-        class_labels = (
-            training_rows.classes if earlier_statistics is None else self._classes_in_schema_order
-        )
+        class_labels = training_rows.classes
+        if earlier_statistics is not None:  # scikit-learn expects them sorted
+            class_labels = self.classes_[np.argsort(self._class_order)]
         return self._set_fitted(schema, class_labels, replace(statistics, scoring=scoring))
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "COMMON_RULES",
     "EPSILON_RULE",
     "RANDOM_STATE_RULE",
+    "SHUFFLE_RULES",
     "ParamRule",
     "make_choice_rule",
     "make_instance_rule",
@@ -263,7 +264,7 @@ BINS_RULE = ParamRule(
 )
 AUTO_BINS_RULE = ParamRule(
     f"'auto', {BINS_RULE.description}",
-    lambda value: "auto" if _is_text(value, "auto") else _parse_bins(value),
+    lambda value: value if isinstance(value, str) and value == "auto" else _parse_bins(value),
 )
 CLASS_PRIOR_RULE = ParamRule(
     "one probability for each class, none negative, with the sum 1", _parse_class_prior
@@ -280,6 +281,12 @@ POSTPROCESS_RULE = make_choice_rule(*get_args(Postprocess)).allow_none(
 BUDGET_RULE = ParamRule("a Ledger, the path of one, or a MemoryLedger", _open_ledger).allow_none(
     "to be warned about what fits add up to"
 )
+SHUFFLE_RULES: Mapping[str, ParamRule] = {
+    "shuffled": make_flag_rule(),
+    "delta": make_number_rule(
+        "a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError
+    ),
+}
 COMMON_RULES: Mapping[str, ParamRule] = {
     "schema": ParamRule("a Schema, the path of one, or a mapping", Schema.coerce).allow_none(
         "to take it from the data"
@@ -291,7 +298,3 @@ COMMON_RULES: Mapping[str, ParamRule] = {
     "missing": make_choice_rule("skip", "category"),
     "unseen": make_choice_rule("error", "other"),
 }
-
-
-def _is_text(value: Any, expected_text: str) -> bool:
-    return isinstance(value, str) and value == expected_text

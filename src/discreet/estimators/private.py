@@ -83,12 +83,8 @@ class FitAccounting:
         compute_hashes: Callable[[], Hashes],
         data_source: str,
     ) -> None:
-        self.estimator_name, self.budget, self.data_source = (
-            type(estimator).__name__,
-            params["budget"],
-            data_source,
-        )
-        self.schema, self.compute_hashes = schema, compute_hashes
+        self.estimator_name, self.budget = type(estimator).__name__, params["budget"]
+        self.schema, self.compute_hashes, self.data_source = schema, compute_hashes, data_source
         random_state = params["random_state"]
         self.is_simulated = (
             random_state.simulated if isinstance(random_state, Random) else random_state is not None
@@ -118,9 +114,8 @@ class FitAccounting:
             ):
                 sklearn_context.warn_user(remark)
         if not guarantee.simulated and math.isfinite(guarantee.epsilon):
-            self.row_hashes = (
-                self.compute_hashes()
-            )  # before anything is paid, should a value be unreadable
+            # before anything is paid, should a value be unreadable
+            self.row_hashes = self.compute_hashes()
         if self.budget is not None:
             ledger_state = self.budget.charge(
                 guarantee, f"{self.estimator_name}.fit", data_source=self.data_source
@@ -129,33 +124,20 @@ class FitAccounting:
         self.paid_guarantee = guarantee
         return self.account
 
-    def _record_release(self, paid_guarantee: Guarantee) -> None:
-        """Record the release in the fit history; a fit that failed released nothing."""
-        if self.row_hashes is not None:
-            group_spend = current_history().add(self.row_hashes, paid_guarantee)
-            if self.budget is None:
-                self._warn_of_earlier_fits(group_spend)
-
     def _warn_of_earlier_fits(self, group_spend: PrivacySpend) -> None:
         """Warn that rows were fitted before; only the warning says so, nothing that is released."""
         in_worker = multiprocessing.parent_process() is not None
-        if in_worker and current_history() is PROCESS_HISTORY:
+        if in_worker and current_history.get() is PROCESS_HISTORY:
             sklearn_context.warn_user(
                 f"{self.estimator_name} is fitted in a worker process, whose fits the process that "
                 "started it does not count; give budget= a ledger, which all processes share"
             )
         self.has_known_rows = group_spend.fit_count > 1
         if self.has_known_rows:
-            total_epsilon, total_delta = (
-                float(min(group_spend.epsilon, MAX_REPORTED_EPSILON)),
-                float(group_spend.delta),
-            )
-            epsilon_texts = dict.fromkeys(
-                (
-                    format_rounded_up(group_spend.min_epsilon),
-                    format_rounded_up(group_spend.max_epsilon),
-                )
-            )
+            total_epsilon = float(min(group_spend.epsilon, MAX_REPORTED_EPSILON))
+            total_delta = float(group_spend.delta)
+            epsilon_range = (group_spend.min_epsilon, group_spend.max_epsilon)
+            epsilon_texts = dict.fromkeys(map(format_rounded_up, epsilon_range))
             delta_text = f" and delta {format_rounded_up(total_delta)}" if total_delta else ""
             sklearn_context.warn_user(
                 f"rows of this table were fitted before: epsilon {' to '.join(epsilon_texts)} "
@@ -166,7 +148,11 @@ class FitAccounting:
 
     def make_guarantee(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee of the release with the ledger's account; never above the charge."""
-        self._record_release(require_paid(guarantee, self.paid_guarantee, self.estimator_name))
+        paid_guarantee = require_paid(guarantee, self.paid_guarantee, self.estimator_name)
+        if self.row_hashes is not None:  # recorded here: a fit that failed released nothing
+            group_spend = current_history.get().add(self.row_hashes, paid_guarantee)
+            if self.budget is None:
+                self._warn_of_earlier_fits(group_spend)
         return replace(
             guarantee.void_if(preparation_reason=self.preparation_reason), account=self.account
         )

@@ -61,15 +61,12 @@ REMARKS_BY_CLASS = {
 """Warning by the name of the scikit-learn class."""
 
 
-def _iter_frames() -> Iterator[FrameType]:
+def _iter_frames() -> Iterator[tuple[str, FrameType]]:
+    """Yield the package and the frame of every call on the stack, the innermost first."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        yield frame
+        yield str(frame.f_globals.get("__name__", "")).partition(".")[0], frame
         frame = frame.f_back
-
-
-def _get_root_package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def find_meta_estimators() -> list[Any]:
@@ -77,8 +74,8 @@ def find_meta_estimators() -> list[Any]:
     from sklearn.base import BaseEstimator
 
     estimators_by_id: dict[int, Any] = {}
-    for frame in _iter_frames():
-        if _get_root_package(frame) == "sklearn":
+    for package, frame in _iter_frames():
+        if package == "sklearn":
             candidate = frame.f_locals.get("self")
             if isinstance(candidate, BaseEstimator) and type(candidate).__module__.startswith(
                 "sklearn."
@@ -89,14 +86,14 @@ def find_meta_estimators() -> list[Any]:
 
 def is_called_by_sklearn() -> bool:
     """Whether scikit-learn called this fit, rather than user code."""
-    return any(_get_root_package(frame) == "sklearn" for frame in _iter_frames())
+    return any(package == "sklearn" for package, _ in _iter_frames())
 
 
 def warn_user(message: str, category: type[Warning] = PrivacyWarning) -> None:
     """Issue a warning at the user's line, skipping frames of scikit-learn and discreet."""
     stack_level = 2
-    for frame in _iter_frames():
-        if _get_root_package(frame) not in FRAMEWORK_MODULES:
+    for package, _ in _iter_frames():
+        if package not in FRAMEWORK_MODULES:
             break
         stack_level += 1
     warnings.warn(message, category, stacklevel=stack_level)

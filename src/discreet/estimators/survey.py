@@ -21,10 +21,9 @@ from discreet.estimators.parameters import (
     COMMON_RULES,
     POSTPROCESS_RULE,
     RANDOM_STATE_RULE,
+    SHUFFLE_RULES,
     ParamRule,
     make_choice_rule,
-    make_flag_rule,
-    make_number_rule,
 )
 from discreet.estimators.private import (
     SIMULATION_ASSUMPTION,
@@ -183,10 +182,7 @@ class SurveyNB(PrivateEstimator):
             "respondents' own",
             _parse_personal,
         ),
-        "shuffled": make_flag_rule(),
-        "delta": make_number_rule(
-            "a number between 0 and 1", lambda delta: 0 < delta < 1, PrivacyError
-        ),
+        **SHUFFLE_RULES,
         "bins": BINS_RULE,
         "postprocess": POSTPROCESS_RULE,
         "budget": BUDGET_RULE,

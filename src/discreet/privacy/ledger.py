@@ -21,13 +21,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from discreet.errors import FormatError, PrivacyError, error_context
 from discreet.files.atomic_writing import (
@@ -41,7 +41,14 @@ from discreet.files.locks import hold_lock
 from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up
 from discreet.privacy.rounding import to_shortest_float
 
-__all__ = ["Ledger", "LedgerEntry", "LedgerState", "MemoryLedger", "remove_credentials"]
+__all__ = [
+    "DeviceState",
+    "Ledger",
+    "LedgerEntry",
+    "LedgerState",
+    "MemoryLedger",
+    "remove_credentials",
+]
 
 DOCUMENT_KIND = "ledger"
 VERSION = 1
@@ -92,6 +99,8 @@ class LedgerState:
     epsilon: float
     delta: float
     entries: tuple[LedgerEntry, ...] = ()
+    kind: ClassVar[str] = "ledger"
+    """Whose account this is: of a ledger, or of a device."""
 
     @property
     def remaining(self) -> tuple[Fraction, Fraction]:
@@ -122,6 +131,57 @@ class LedgerState:
     def void_reasons(self) -> tuple[str, ...]:
         """Why the total no longer limits what was released; empty if the ledger is intact."""
         return tuple(dict.fromkeys(reason for entry in self.entries for reason in entry.void))
+
+    def explain_refusal(self, guarantee: Guarantee) -> str:
+        """Return why a guarantee cannot be paid for; empty if it can.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+        """
+        if guarantee.void_reasons:
+            return f"its promise is not kept ({'; '.join(guarantee.void_reasons)})"
+        remaining = self.remaining
+        return "" if _is_affordable(guarantee, remaining) else f"{float(remaining[0]):g} is left"
+
+
+class DeviceState(LedgerState):
+    """The account of a device: what its owner allows, and what each collection was answered for."""
+
+    kind = "device"
+
+    @classmethod
+    def from_charges(cls, allowance: float, charges_by_digest: Mapping[str, float]) -> DeviceState:
+        """Return the account of a device with these charges.
+
+        Parameters
+        ----------
+        allowance : float
+            Epsilon that the owner allows in total.
+        charges_by_digest : mapping of str to float
+            Epsilon by the digest of the collection; infinite if it was answered unprotected.
+        """
+        entries = tuple(
+            LedgerEntry(when="", what=f"collection {digest[7:19]}", epsilon=epsilon)
+            for digest, epsilon in charges_by_digest.items()
+        )
+        return cls(allowance, 0.0, entries)
+
+    @property
+    def remaining(self) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta that may still be spent; what was unprotected is not counted."""
+        finite_epsilons = [entry.epsilon for entry in self.entries if math.isfinite(entry.epsilon)]
+        spent_epsilon = sum(map(_to_decimal_fraction, finite_epsilons), Fraction(0))
+        return max(_to_decimal_fraction(self.epsilon) - spent_epsilon, Fraction(0)), Fraction(0)
+
+    @property
+    def void_reasons(self) -> tuple[str, ...]:
+        """Which collections were answered without protection."""
+        return tuple(
+            f"{entry.what} was answered without protection"
+            for entry in self.entries
+            if math.isinf(entry.epsilon)
+        )
 
 
 class Ledger:

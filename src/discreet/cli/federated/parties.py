@@ -25,8 +25,7 @@ from discreet.cli.federated.files import (
     refuse_unless_resumed,
 )
 from discreet.cli.federated.progress import get_progress_reporter
-from discreet.cli.files import make_output, write_file
-from discreet.cli.ledgers import require_budget_file
+from discreet.cli.files import make_output, require_budget_file, write_file
 from discreet.cli.output import format_example
 from discreet.errors import MissingDependencyError
 
