@@ -242,6 +242,26 @@ def test_every_test_dependency_is_used_and_no_test_imports_a_benchmark():
     assert not {module for path in sources for module in modules_of(path)} & scripts
 
 
+def imports_of_tests(folder):
+    """Test modules that another module of the tests imports: helpers have modules of their own."""
+    sources = list(folder.rglob("*.py"))
+    tests = {path.stem for path in sources if path.stem.startswith("test_")}
+    return {
+        f"{path.relative_to(folder)}: {module}"
+        for path in sources
+        for module in modules_of(path)
+        if tests & set(module.split("."))
+    }
+
+
+def test_no_module_of_the_tests_imports_a_test_module(tmp_path):
+    assert imports_of_tests(TESTS) == set()
+    shutil.copytree(TESTS / "faults", tmp_path / "faults")
+    with (tmp_path / "faults" / "deaths.py").open("a") as twin:
+        twin.write("def late():\n    from test_faults import child\n")
+    assert "faults/deaths.py: test_faults" in imports_of_tests(tmp_path)
+
+
 ROOT = TESTS.parent
 DOCUMENTS = [
     *ROOT.glob("*.md"),

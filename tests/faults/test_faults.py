@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deaths import dying
 
 from discreet import Categorical, Guarantee, Numeric, Schema
 from discreet.collection.report import Report
@@ -31,27 +32,7 @@ SCHEMA = Schema(
 )
 PLAN = make_plan(SCHEMA, 1.0)
 RECORD = {"a": 0.5, "b": "x", "c": "no"}
-POINTS = ("open", "fsync", "link", "replace", "rename", "unlink")
-"""What a program calls to change a disk."""
 MOST = 60
-
-
-def dying(k):
-    """Make the k-th call that touches the disk the last one of this process."""
-    calls = 0
-
-    def dies(real):
-        def call(*arguments, **options):
-            nonlocal calls
-            calls += 1
-            if calls == k:
-                os._exit(9)
-            return real(*arguments, **options)
-
-        return call
-
-    for name in POINTS:
-        setattr(os, name, dies(getattr(os, name)))
 
 
 def child(work, k=0):
@@ -231,7 +212,7 @@ def test_a_clock_that_jumps_changes_no_sum(tmp_path, monkeypatch, days):
 TRAIN = """
 import os, sys
 sys.path.insert(0, {here!r})
-from test_faults import dying
+from deaths import dying
 from discreet.cli import main
 dying({k})
 main(["train", "people.csv", "--schema", "s.json", "--epsilon", "1", "--budget-file", "l.json",

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ import pyarrow.parquet
 from click.testing import CliRunner
 from ring_helpers import OWNERS, invitation
 from round_fixtures import PARTIES, table, vector_of, vertical_manifest, vertical_round
-from test_collector import Served
+from served_rounds import Served, soon
 
 from discreet.cli import main
 from discreet.cli.federated import align as federated_align
@@ -48,10 +47,6 @@ LISTS = {
 }
 COMMON = sorted(set.intersection(*map(set, LISTS.values())))
 PATIENCE = 90
-
-
-def soon(seconds):
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
 
 
 class KilledError(Exception):

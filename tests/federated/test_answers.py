@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from round_fixtures import PARTIES, horizontal_manifest
-from test_collector import Served, certificate, frame, soon, unsigned
+from served_rounds import Served, certificate, frame, soon, unsigned
 
 from discreet.federated.messages import CHUNK_BYTES, RAW_MEDIA_TYPE
 from discreet.federated.refusals import ProtocolError

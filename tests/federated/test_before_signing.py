@@ -12,9 +12,9 @@ pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
 from click.testing import CliRunner
+from ring_helpers import invitation
 from round_fixtures import NAMES, PARTIES, horizontal_manifest, vertical_manifest
-from test_alignment import invitation
-from test_collector import Served, frame, soon, unsigned
+from served_rounds import Served, frame, soon, unsigned
 
 from discreet import Categorical, Schema
 from discreet.cli import main

@@ -21,7 +21,7 @@ pytest.importorskip("uvicorn")
 
 from click.testing import CliRunner
 from round_fixtures import NAMES, PARTIES, counted, horizontal_manifest
-from test_collector import Served, certificate, frame, signed_round, soon, unsigned
+from served_rounds import Listening, Served, certificate, frame, signed_round, soon, unsigned
 
 from discreet.cli import main
 from discreet.cli.federated import collect as collecting
@@ -30,7 +30,7 @@ from discreet.federated import horizontal
 from discreet.federated.agreement import signed
 from discreet.federated.messages import MESSAGE_HEADER, SIGNATURE_HEADER, Message, encode_request
 from discreet.federated.service import collector_client as connections
-from discreet.federated.service.collector_client import NullListener, RoundClient
+from discreet.federated.service.collector_client import RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.receiver import run_receiver
 from discreet.federated.service.server import RoundSession
@@ -104,14 +104,6 @@ def test_a_signature_of_a_stranger_is_refused_before_its_body_comes(tmp_path):
 
 
 # ---- the last answer is lost
-
-
-class Listening(NullListener):
-    def __init__(self):
-        self.heard = []
-
-    def say(self, line):
-        self.heard.append(line)
 
 
 def losing(line, lose):

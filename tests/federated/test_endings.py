@@ -11,10 +11,10 @@ import pytest
 pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
+from party_processes import discreet
 from ring_helpers import invitation
 from round_fixtures import NAMES, PARTIES, counted, horizontal_manifest
-from test_collector import Served, frame, signed_round, soon, unsigned
-from test_processes import discreet
+from served_rounds import Listening, Served, frame, signed_round, soon, unsigned
 
 from discreet.errors import FormatError
 from discreet.federated import horizontal
@@ -23,20 +23,12 @@ from discreet.federated.alignment.collector_session import AlignmentSession
 from discreet.federated.alignment.owner_program import run_owner
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service import collector_client as connections
-from discreet.federated.service.collector_client import CollectorClient, NullListener, RoundClient
+from discreet.federated.service.collector_client import CollectorClient, RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.receiver import run_receiver
 from discreet.federated.service.state_folder import StateFolder
 
 NOWHERE = "http://127.0.0.1:9"
-
-
-class Listening(NullListener):
-    def __init__(self):
-        self.heard = []
-
-    def say(self, line):
-        self.heard.append(line)
 
 
 @pytest.fixture

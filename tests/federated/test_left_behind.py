@@ -25,7 +25,7 @@ pytest.importorskip("uvicorn")
 
 from ring_helpers import invitation
 from round_fixtures import NAMES, PARTIES, horizontal_manifest, table, vertical_manifest
-from test_collector import Served, frame, receiver_in, run_all, soon, unsigned
+from served_rounds import Served, frame, receiver_in, run_all, soon, unsigned
 
 from discreet.errors import FormatError
 from discreet.federated.alignment.collector_session import AlignmentSession

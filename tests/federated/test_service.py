@@ -17,7 +17,7 @@ from round_fixtures import (
     vector_of,
     vertical_manifest,
 )
-from test_collector import Served, frame, run_all, signed_round, soon, unsigned
+from served_rounds import Served, frame, run_all, signed_round, soon, unsigned
 
 from discreet.errors import FormatError, SchemaError
 from discreet.federated import horizontal, vertical

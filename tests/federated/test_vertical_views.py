@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from round_fixtures import NAMES, PARTIES, table, vertical_manifest, vertical_round
 from scipy import stats
-from test_attacks import FALSE_ALARM, looks_uniform, shared, value_and_steps
+from uniformity import FALSE_ALARM, looks_uniform, shared, value_and_steps
 
 from discreet.federated.crypto.masks import expand_words
 from discreet.federated.crypto.sealing import compute_sealed_length, unseal_bytes

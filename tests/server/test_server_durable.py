@@ -20,6 +20,7 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sql
+from server_processes import Process
 from servers import (
     Live,
     added,
@@ -32,7 +33,6 @@ from servers import (
     stored_ids,
 )
 from sqlalchemy.exc import SQLAlchemyError
-from test_killed import Process
 
 from discreet.collection.announcement import Announcement
 from discreet.errors import DiscreetError, FormatError
