@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.collection import parquet_tally as bulk
+from discreet.collection import parquet_tally
 from discreet.collection.answer_batches import AnswerBatch
 from discreet.collection.batch_sizes import MAX_BATCHES
 from discreet.collection.parquet_reports import (
@@ -155,13 +155,13 @@ def test_bad_reports_are_counted_by_their_fault_like_one_by_one(
     mortgage_plan: Plan, tmp_path: Path, batch: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if batch:  # so that an id that recurs crosses from one batch to the next
-        batches = bulk.read_batches
+        batches = parquet_tally.read_batches
 
         def small(table: Any, rows: int) -> Any:
             for one in batches(table, rows):
                 yield from pa.Table.from_batches([one]).to_batches(max_chunksize=batch)
 
-        monkeypatch.setattr(bulk, "read_batches", small)
+        monkeypatch.setattr(parquet_tally, "read_batches", small)
     rows = spoiled(mortgage_plan, rows_of(mortgage_plan))
     bulked = tally_parquet(mortgage_plan, written(tmp_path / "r.parquet", rows))
     expected = one_by_one(mortgage_plan, rows)
@@ -210,13 +210,13 @@ def test_batches_of_a_shuffle_are_counted_like_one_by_one(
 ) -> None:
     """Twin: batches counted before answers are looked at would be larger than what counts."""
     if piece:
-        batches = bulk.read_batches
+        batches = parquet_tally.read_batches
 
         def small(table: Any, rows: int) -> Any:
             for one in batches(table, rows):
                 yield from pa.Table.from_batches([one]).to_batches(max_chunksize=piece)
 
-        monkeypatch.setattr(bulk, "read_batches", small)
+        monkeypatch.setattr(parquet_tally, "read_batches", small)
     rows = with_marks(spoiled(mortgage_plan, rows_of(mortgage_plan)))
     pq.write_table(marked_table(rows), tmp_path / "r.parquet")
     expected = marked_one_by_one(mortgage_plan, rows)

@@ -27,7 +27,7 @@ from round_fixtures import PARTIES, table, vector_of, vertical_manifest, vertica
 from served_rounds import Served, soon
 
 from discreet.cli import main
-from discreet.cli.federated import align as federated_align
+from discreet.cli.federated import align
 from discreet.cli.federated.processes import find_free_port
 from discreet.errors import SchemaError
 from discreet.federated.agreement.invitation import Invitation
@@ -290,7 +290,7 @@ def test_no_common_row_is_one_sentence_and_no_file(tmp_path):
         identity = str(tmp_path / f"{name}.identity.json")
         how = {"id_column": "id", "as_json": False, "known": (), "authority": None, "yes": True}
         try:
-            federated_align.align.callback(
+            align.align.callback(
                 str(tmp_path / "i.json"),
                 data,
                 state=state,

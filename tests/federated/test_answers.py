@@ -16,7 +16,7 @@ from served_rounds import Served, certificate, frame, soon, unsigned
 
 from discreet.federated.messages import CHUNK_BYTES, RAW_MEDIA_TYPE
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service import collector_client as connections
+from discreet.federated.service import collector_client
 from discreet.federated.service.collector_client import NullListener, RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.server import RoundSession
@@ -201,17 +201,18 @@ def test_an_answer_without_end_is_left_after_a_few_mebibytes(coding):
         line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(answer))
         with pytest.raises(ProtocolError, match="with too many bytes"):
             line._request("GET", "/manifest")
-    assert sum(sent) <= connections.MAX_ANSWER_BYTES + (1 << 20) <= 8 << 20
+    assert sum(sent) <= collector_client.MAX_ANSWER_BYTES + (1 << 20) <= 8 << 20
 
 
 def test_the_longest_answer_that_is_due_is_read():
     def answer(request):
-        content = iter([bytes(connections.MAX_ANSWER_BYTES)])
+        content = iter([bytes(collector_client.MAX_ANSWER_BYTES)])
         return httpx.Response(200, headers={"content-type": RAW_MEDIA_TYPE}, content=content)
 
-    assert connections.MAX_ANSWER_BYTES >= CHUNK_BYTES
+    assert collector_client.MAX_ANSWER_BYTES >= CHUNK_BYTES
     with RoundClient("http://127.0.0.1:9", PARTIES["receiver"], horizontal_manifest()) as line:
         line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(answer))
         assert (
-            len(line._request("GET", "/messages/receiver").content) == connections.MAX_ANSWER_BYTES
+            len(line._request("GET", "/messages/receiver").content)
+            == collector_client.MAX_ANSWER_BYTES
         )

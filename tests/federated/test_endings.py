@@ -22,7 +22,7 @@ from discreet.federated.agreement import signed
 from discreet.federated.alignment.collector_session import AlignmentSession
 from discreet.federated.alignment.owner_program import run_owner
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service import collector_client as connections
+from discreet.federated.service import collector_client
 from discreet.federated.service.collector_client import CollectorClient, RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.receiver import run_receiver
@@ -33,7 +33,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 0.3)
 
 
 def keys(folder):
@@ -130,7 +130,7 @@ def test_a_receiver_that_has_the_result_does_not_need_the_collector(
         kept.append(release)
         served.__exit__()
         if deadline:
-            monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 60.0)
+            monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 60.0)
             later = signed.get_current_time() + timedelta(seconds=7200)
             monkeypatch.setattr(signed, "get_current_time", lambda: later)
 

@@ -14,7 +14,7 @@ from discreet import Categorical, CryptoRandom, Numeric, Schema
 from discreet.central import budget as budget_module
 from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
-from discreet.central import selection as choice_module
+from discreet.central import selection
 from discreet.central import training as training_module
 from discreet.central.budget import CentralSettings
 from discreet.estimation import estimate
@@ -81,7 +81,7 @@ def transcript_of(
         lambda law, value, scale, random, step: found.release(law, value, scale, random, step),
     )
     monkeypatch.setattr(histogram_module, "sample_exponential_mechanism", found.choose)
-    monkeypatch.setattr(choice_module, "sample_exponential_mechanism", found.choose)
+    monkeypatch.setattr(selection, "sample_exponential_mechanism", found.choose)
     monkeypatch.setattr(corrections_module, "sample_exponential_mechanism", found.choose)
     trained = train(records, method, epsilon, schema, **options)
     # the seal of the statistics covers all that anyone ever sees

@@ -40,8 +40,8 @@ from discreet import CentralNB, CryptoRandom, Numeric, PrivacyWarning, Schema
 from discreet.central import budget as budget_module
 from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
-from discreet.central import selection as choice_module
-from discreet.central import smooth_sensitivity as sensitivity_module
+from discreet.central import selection as selection_module
+from discreet.central import smooth_sensitivity
 from discreet.central import training as training_module
 from discreet.central.budget import Budget
 from discreet.central.smooth import compute_trim
@@ -103,8 +103,8 @@ def test_the_choice_of_features_is_paid_for(monkeypatch):
 
 @pytest.mark.slow
 def test_twin_features_chosen_by_a_quality_that_one_record_moves_by_four(monkeypatch):
-    true = choice_module.compute_table_quality
-    monkeypatch.setattr(choice_module, "compute_table_quality", lambda *given: 4 * true(*given))
+    true = selection_module.compute_table_quality
+    monkeypatch.setattr(selection_module, "compute_table_quality", lambda *given: 4 * true(*given))
     assert worst(monkeypatch, "histogram", tables(), first=FEW) > Fraction(EPSILON)
 
 
@@ -432,9 +432,9 @@ def test_a_record_costs_at_most_epsilon_in_a_crowd(monkeypatch, method, missing,
 
 def test_twin_a_trimmed_bound_that_is_too_small(monkeypatch):
     """A bound a thousand times too small."""
-    true = sensitivity_module.bound_trimmed_mean_sensitivity
+    true = smooth_sensitivity.bound_trimmed_mean_sensitivity
     monkeypatch.setattr(
-        sensitivity_module, "bound_trimmed_mean_sensitivity", lambda *given: true(*given) / 1000
+        smooth_sensitivity, "bound_trimmed_mean_sensitivity", lambda *given: true(*given) / 1000
     )
     options = {"first": (20, 40), "epsilon": 5.0}
     assert worst(monkeypatch, "trimmed", [crowd(60)], **options) > 10
@@ -503,12 +503,12 @@ def test_next_to_a_rounding_trimming_costs_no_privacy(monkeypatch):
 
 def test_twin_a_trimmed_mean_rounded_to_a_float_near_the_lower_bound(monkeypatch):
     """Its sensitivity lies far below the rounding of numbers as large as the bound."""
-    true, low = sensitivity_module.compute_trimmed_mean, 1.7e9 * 2**16
+    true, low = smooth_sensitivity.compute_trimmed_mean, 1.7e9 * 2**16
 
     def rounded(k, trim, lower, upper):
         return Fraction(float(low + float(true(k, trim, lower, upper)))) - Fraction(low)
 
-    monkeypatch.setattr(sensitivity_module, "compute_trimmed_mean", rounded)
+    monkeypatch.setattr(smooth_sensitivity, "compute_trimmed_mean", rounded)
     assert far_cost(monkeypatch, "trimmed", next_to_a_rounding()) > 3
 
 

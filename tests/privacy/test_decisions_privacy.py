@@ -20,9 +20,8 @@ from central_transcripts import EPSILON, RECORDS, SCHEMA, cost, transcript_of
 from discreet import Categorical, CryptoRandom, Numeric
 from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
-from discreet.central import selection as choice_module
+from discreet.central import selection, smooth_sensitivity
 from discreet.central import smooth as smooth_module
-from discreet.central import smooth_sensitivity as sensitivity_module
 from discreet.central import training as training_module
 from discreet.central.budget import Budget, CentralSettings
 from discreet.central.corrections import RESIDUAL_STEPS, CorrectionBudget
@@ -329,7 +328,7 @@ def test_twin_a_share_from_the_exact_number_of_people(monkeypatch, four, module)
     exact, plain, true = (
         [],
         histogram_module.release_histogram,
-        choice_module.compute_subsample_share,
+        selection.compute_subsample_share,
     )
 
     def histogram(source, *rest):
@@ -423,13 +422,13 @@ def trims_of(monkeypatch, records, first):
     """How many values were left out, of the mean and of the squares of each class."""
     given = []
     for name in ("compute_trimmed_mean", "bound_trimmed_mean_sensitivity"):
-        true = getattr(sensitivity_module, name)
+        true = getattr(smooth_sensitivity, name)
 
         def noted(k, trim, *rest, true=true):
             given.append(trim)
             return true(k, trim, *rest)
 
-        monkeypatch.setattr(sensitivity_module, name, noted)
+        monkeypatch.setattr(smooth_sensitivity, name, noted)
     transcript_of(monkeypatch, records, "trimmed", first, 5.0)
     return given
 
