@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ pytest.importorskip("uvicorn")
 from round_fixtures import PARTIES, horizontal_manifest
 from served_rounds import Served, certificate, frame, soon, unsigned
 
+from discreet.federated.agreement import signed
 from discreet.federated.messages import CHUNK_BYTES, RAW_MEDIA_TYPE
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service import collector_client
@@ -156,14 +158,16 @@ def test_a_packed_answer_is_not_unpacked():
     assert found.content == page
 
 
-def test_words_of_a_collector_cannot_move_the_cursor():
-    """Nor add lines that look like ours."""
+def test_words_of_a_collector_cannot_move_the_cursor(monkeypatch):
+    """Nor add lines that look like ours. The deadline passes when such a line was said."""
     manifest, heard = unsigned(horizontal_manifest()), []
     bad = "\x1b[2J\x9b1A\r\nhospital-b has signed\u202e"
 
     class Listening(NullListener):
         def say(self, line):
             heard.append(line)
+            later = signed.get_current_time() + timedelta(seconds=3601)
+            monkeypatch.setattr(signed, "get_current_time", lambda: later)
 
     status = answer({"state": "abandoned", "line": bad, "changes": 1})
     full = answer({"reason": "storage", "sentence": bad}, 507)
@@ -173,7 +177,7 @@ def test_words_of_a_collector_cannot_move_the_cursor():
     ):
         with Impostor(manifest, **wrong) as url:
             heard.append(refusal(url, manifest))
-    soon_over = unsigned(horizontal_manifest(deadline=soon(0.1)))
+    soon_over = unsigned(horizontal_manifest(deadline=soon(3600)))
     with Impostor(soon_over, signatures=full) as url:
         heard.append(refusal(url, soon_over, listener=Listening()))
     assert len(heard) == 4

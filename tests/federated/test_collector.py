@@ -301,7 +301,7 @@ def test_clients_that_dribble_are_cut_off_while_a_round_completes(patient, tmp_p
             assert closed(loris, 2.0) == 0
         else:
             held = []
-            dribbling = threading.Thread(target=lambda: held.append(closed(loris, 20)))
+            dribbling = threading.Thread(target=lambda: held.append(closed(loris, 120)))
             dribbling.start()
             parts = [
                 (
@@ -311,7 +311,7 @@ def test_clients_that_dribble_are_cut_off_while_a_round_completes(patient, tmp_p
                 for seed, name in enumerate(NAMES)
             ]
             release = run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
-            dribbling.join(30)
+            dribbling.join(150)
             assert held == [80]
             exact = [manifest.layout.count_rows(*table(50, seed)) for seed in range(3)]
             assert np.array_equal(vector_of(manifest, release.statistics), sum(exact))
@@ -339,10 +339,10 @@ def test_patience_is_for_one_request_and_not_for_a_connection(tmp_path):
     running = RoundSession(PARTIES["collector"], manifest, tmp_path)
     signed = SignedRequests(PARTIES["hospital-a"], manifest)
     with (
-        Served(running, http=make_timed_protocol("h11", RequestLimits(0.5))) as url,
+        Served(running, http=make_timed_protocol("h11", RequestLimits(3.0))) as url,
         httpx.Client(base_url=url, auth=signed, trust_env=False) as http,
     ):
-        for _ in range(6):
+        for _ in range(16):
             assert http.get("/status").json()["state"] == "signing"
             assert http.post("/signatures/a", content="x" * 200).status_code == 409
             time.sleep(0.2)
@@ -412,7 +412,7 @@ def test_rows_are_aligned_by_id_and_ids_are_unique():
 
 def test_a_party_does_not_believe_another_manifest(tmp_path):
     """The collector serves a manifest with another epsilon: its signatures do not fit."""
-    ours = unsigned(horizontal_manifest(deadline=soon(0.5)))
+    ours = unsigned(horizontal_manifest(deadline=soon(60)))
     theirs = signed_round(horizontal_manifest(epsilon=50.0), tmp_path)
     with (
         Served(theirs) as url,

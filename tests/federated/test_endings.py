@@ -74,7 +74,7 @@ def test_an_abandoned_round_leaves_no_key_with_any_party(name, act, agreement, t
 
 @pytest.mark.slow
 def test_an_abandoned_round_leaves_no_key_with_the_collector(tmp_path):
-    manifest = unsigned(horizontal_manifest(deadline=soon(1)))
+    manifest = unsigned(horizontal_manifest(deadline=soon(-5)))
     (tmp_path / "manifest.json").write_text(manifest.to_json())
     (tmp_path / "c.identity.json").write_text(PARTIES["collector"].to_json())
     words = ["collect", "manifest.json", "--identity", "c.identity.json", "--state", "kept"]
