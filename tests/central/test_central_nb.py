@@ -153,6 +153,7 @@ def test_a_scale_is_searched_once_for_a_share_and_anew_for_another(monkeypatch):
     assert spender.budget.remaining == 1 - sum(shares)  # each was paid
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_delta_helps_where_there_are_many_features_and_is_not_used_where_there_are_few():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 500)
@@ -168,6 +169,7 @@ def test_delta_helps_where_there_are_many_features_and_is_not_used_where_there_a
         assert (loose.guarantee_.rho is not None) == helps
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_a_seed_ends_the_promise_and_the_cryptographic_source_keeps_it():
     X, y = rows(300)
     seeded = [CentralNB(1.0, schema=SCHEMA, random_state=3).fit(X, y) for _ in range(2)]
@@ -209,6 +211,7 @@ def refused_by_its_frequencies(y, prior):
     return np.abs(np.bincount(y, minlength=2) / len(y) - prior).max() < 0.5 / len(y)
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_a_class_prior_is_public_and_never_compared_with_the_data():
     """One person more or less must not decide whether a fit is refused: no noise covers that."""
     X, y = rows(500)
@@ -257,6 +260,7 @@ def test_wrong_options_are_refused(options, said):
         CentralNB(1.0, schema=SCHEMA, **options).fit(*rows(50))
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_bins_are_chosen_or_given():
     X, y = rows()
     nb = CentralNB(1.0, schema=SCHEMA, bins={"size": [0.0, 1.0]}).fit(X, y)
@@ -300,6 +304,7 @@ def test_bins_of_a_feature_that_is_not_there_are_refused(estimator):
         estimator(1.0, schema=schema, bins={"agee": 4}).fit([[20.0], [40.0]], [0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # of a sum in scikit-learn
 @pytest.mark.parametrize("method", ["histogram", "moments", "global", "smooth", "trimmed"])
 @pytest.mark.parametrize(
     ("bounds", "says"),
@@ -322,6 +327,7 @@ def test_bounds_that_floats_cannot_cut_are_refused_unpaid(bounds, says, method):
     assert budget.read().entries == ()
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 @pytest.mark.parametrize("bounds", [(0.0, 1e-59), (-1e59, 1e59), (1.7e9, 1.7e9 + 1)])
 @pytest.mark.parametrize("method", ["histogram", "moments", "global", "smooth", "trimmed"])
 def test_small_and_large_bounds_are_trained_with(bounds, method):

@@ -226,6 +226,7 @@ def test_classes_and_categories_never_come_from_the_data():
     assert (table.variances > 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_twin_without_a_schema_the_classes_leak_and_that_is_said():
     X = np.array([[100.2], [100.4], [100.6]] * 10)
     with pytest.warns(PrivacyWarning, match="classes were taken from the data"):
