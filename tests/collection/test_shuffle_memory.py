@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from discreet import Categorical, FormatError, PrivacyError, Schema
+from discreet import FormatError, PrivacyError
 from discreet.cli import main
 from discreet.collection.report import Report
 from discreet.collection.shuffle import shuffle_reports
@@ -17,8 +17,7 @@ from discreet.collection.text_reports import read_text_reports
 from discreet.files.atomic_writing import write_atomic
 from discreet.local import MemoryStore, PlanOptions, Respondent, make_plan
 from discreet.randomness import as_random
-
-SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
+from schemas import LETTER as SCHEMA
 
 
 @pytest.fixture(scope="module")

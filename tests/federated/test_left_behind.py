@@ -48,6 +48,19 @@ from discreet.federated.service.state_folder import StateFolder
 DIGESTS = ("sha256", "sha1", "md5", "sha512", "blake2b", "sha3_256")
 
 
+def run_round(manifest, folder):
+    """A round to its end, with the state of every party in the folder."""
+    running = RoundSession(PARTIES["collector"], manifest, folder / "collector")
+
+    def provide(line, seed):
+        return run_provider(line, ProviderInput(frame(seed)), folder / line.identity.name)
+
+    parts = [(name, lambda c, s=seed: provide(c, s)) for seed, name in enumerate(NAMES, 1)]
+    with Served(running) as url:
+        run_all(url, manifest, [*parts, receiver_in(folder)], folder)
+    assert running.is_result_confirmed
+
+
 def spellings(vector):
     """How counts may have been written before they were hashed."""
     numbers = [int(one) for one in vector]
@@ -153,17 +166,7 @@ def test_a_state_folder_confirms_no_guess_of_the_counts(twin, tmp_path, monkeypa
         return message
 
     monkeypatch.setattr(StateFolder, "load_or_create", while_it_runs)
-    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "collector")
-    parts = [
-        (
-            name,
-            lambda c, s=seed: run_provider(c, ProviderInput(frame(s)), tmp_path / c.identity.name),
-        )
-        for seed, name in enumerate(NAMES, 1)
-    ]
-    with Served(running) as url:
-        run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
-    assert running.is_result_confirmed
+    run_round(manifest, tmp_path)
     assert len(seen) == 3
     guesses = guesses_around(exact)
     for folder in (tmp_path / "while it ran", tmp_path / "hospital-a"):
@@ -189,17 +192,7 @@ def test_a_folder_confirms_no_guess_wherever_its_provider_was_killed(
         in_clear(monkeypatch)
     manifest = unsigned(horizontal_manifest(epsilon=1.0, deadline=soon(900)))
     exact = _count_source(manifest, frame(1))
-    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "collector")
-    parts = [
-        (
-            name,
-            lambda c, s=seed: run_provider(c, ProviderInput(frame(s)), tmp_path / c.identity.name),
-        )
-        for seed, name in enumerate(NAMES, 1)
-    ]
-    with Served(running) as url:
-        run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
-    assert running.is_result_confirmed
+    run_round(manifest, tmp_path)
     guesses = [(coded(guess.tolist()), *spellings(guess)) for guess in guesses_around(exact)]
     right = (coded(exact.tolist()), *spellings(exact))
     killed = [path for path in folders_of_the_killed if " hospital-a " in path.name]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet import Categorical, EstimationError, FormatError, LocalNB, Schema
+from discreet import EstimationError, FormatError, LocalNB
 from discreet.cli import main
 from discreet.collection.simulation import simulate_tally
 from discreet.files.documents import dump_document
@@ -14,10 +14,9 @@ from discreet.local import Plan, PlanOptions, Question, estimate_statistics, mak
 from discreet.local.waves import check_shares, combine_waves, next_plan
 from discreet.privacy.shuffling import Shuffle
 from discreet.randomness import as_random
+from schemas import make_answer_schema
 
-SCHEMA = Schema(
-    [Categorical(name, ["n", "y"], optional=False) for name in "abcdef"], "k", ["no", "yes"]
-)
+SCHEMA = make_answer_schema("abcdef", target="k", classes=["no", "yes"])
 
 
 def people(count, seed=0):

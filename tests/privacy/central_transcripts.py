@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_softmax
 
-from discreet import Categorical, CryptoRandom, Numeric, Schema
+from discreet import CryptoRandom
 from discreet.central import budget as budget_module
 from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
@@ -23,10 +23,8 @@ from discreet.model import NaiveBayesModel
 from discreet.schema.cells import encode_classes
 from discreet.statistics.statistics import Statistics
 from discreet.tables.source import InMemorySource
+from schemas import FAR_FROM_ZERO as SCHEMA
 
-SCHEMA = Schema(
-    [Numeric("a", 100, 101), Categorical("b", ["x", "y"])], "class", ["no", "yes"], outliers="clip"
-)
 RECORDS = list(itertools.product([100.0, 100.3, 101.0, math.nan], ["x", "y", None], ["no", "yes"]))
 METHODS = ["histogram", "moments", "global", "smooth", "trimmed"]
 EPSILON = 0.7

@@ -23,8 +23,7 @@ from discreet.survey.measure import (
     measure_privacy,
 )
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
-
-BITS = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", ["n", "y"])
+from schemas import BITS
 
 
 def published_pse(wa, wy, theta):

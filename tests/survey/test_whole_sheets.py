@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from discreet import Categorical, EstimationError, FormatError, Schema, estimate
+from discreet import EstimationError, FormatError, estimate
 from discreet.collection.simulation import simulate_tally
 from discreet.collection.tally import Tally
 from discreet.mechanisms.laws import AnswerLaw as PublicLaw
@@ -21,11 +21,10 @@ from discreet.survey.whole_sheet_em import (
     WholeSheetEM,
     encode_sheets,
 )
+from schemas import make_answer_schema
 
 FEATURES = 9
-SCHEMA = Schema(
-    [Categorical(f"x{j}", [0, 1], optional=False) for j in range(FEATURES)], "y", [0, 1]
-)
+SCHEMA = make_answer_schema([f"x{j}" for j in range(FEATURES)], [0, 1], "y", [0, 1])
 SOME = np.array([0.05, 0.7])
 """P(yes | class) of every feature where they depend on the class."""
 
