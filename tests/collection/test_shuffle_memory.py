@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from commands import run
 from discreet import FormatError, PrivacyError
-from discreet.cli import main
 from discreet.collection.report import Report
 from discreet.collection.shuffle import shuffle_reports
 from discreet.collection.shuffle_memory import ShuffleMemory
@@ -28,13 +28,6 @@ def plan():
 def reports(plan, count):
     record = {"a": "x", "c": "yes"}
     return [Respondent(plan, MemoryStore()).report(record) for _ in range(count)]
-
-
-def run(capsys, *words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    out = capsys.readouterr()
-    return left.value.code, out.out, out.err
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from commands import run
 from discreet import EstimationError, FormatError, LocalNB
-from discreet.cli import main
 from discreet.collection.simulation import simulate_tally
 from discreet.files.documents import dump_document
 from discreet.local import Plan, PlanOptions, Question, estimate_statistics, make_plan
@@ -180,13 +180,6 @@ def test_too_few_reports_leave_the_weaker_promise():
 
 
 # ------------------------------------------------------------------ commands
-
-
-def run(capsys, *words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    out = capsys.readouterr()
-    return left.value.code, out.out, out.err
 
 
 @pytest.mark.slow
