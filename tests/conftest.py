@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,8 +67,8 @@ if importlib.util.find_spec("hypothesis"):
 
 
 def _tools_missing() -> str | None:
-    lacking = [one for one in ("nginx", "strace", "sqlite3") if shutil.which(one) is None]
-    return f"not installed: {', '.join(lacking)}" if lacking else None
+    lacking = [name for name in ("nginx", "strace", "sqlite3") if shutil.which(name) is None]
+    return f"not installed: apt install {' '.join(lacking)}" if lacking else None
 
 
 def _icu_server() -> Path | None:
@@ -111,6 +112,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                     item.user_properties.append(("missing", reason))
                 else:
                     item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was skipped, how often, and which command brings it."""
+    reasons = Counter(
+        str(report.longrepr[2]).removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+    )
+    if reasons:
+        terminalreporter.section("skipped, and what brings it")
+    for reason, number in reasons.most_common():
+        extra = ": make clean test" if reason.startswith("could not import") else ""
+        terminalreporter.write_line(f"{number:6}  {reason}{extra}")
 
 
 @pytest.fixture

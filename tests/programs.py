@@ -57,7 +57,7 @@ def missing() -> str | None:
     if importlib.util.find_spec("playwright") is None:
         return "playwright is not installed: pip install 'discreet[test]'"
     if node() is None:
-        return f"node {OLDEST_NODE} or later is not here"
+        return f"node {OLDEST_NODE} or later is not here: pip install playwright"
     if chromium() is None:
         return "Chromium is not here: apt-get install chromium, or set DISCREET_CHROMIUM"
     return None

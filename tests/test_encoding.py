@@ -67,6 +67,7 @@ def test_boolean_data_meets_numbers_or_words_in_the_schema():
     ]
 
 
+@pytest.mark.filterwarnings("ignore:.*encountered in reduce:RuntimeWarning")
 def test_infinity_needs_bounds():
     schema = Schema([Numeric("x")], "y", [0, 1])
     codes = np.zeros(3, dtype=np.int32)

@@ -242,6 +242,41 @@ def test_every_test_dependency_is_used_and_no_test_imports_a_benchmark():
     assert not {module for path in sources for module in modules_of(path)} & scripts
 
 
+@pytest.mark.slow
+def test_what_is_skipped_is_told_with_what_brings_it(monkeypatch):
+    for name in ("DISCREET_DATA", "REQUIRE_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider"]
+
+    def printed(*words):
+        run = subprocess.run([*command, *words], cwd=ROOT, capture_output=True, text=True)
+        return run.stdout
+
+    told = r"skipped, and what brings it =+\n +[1-9]\d*  .*set DISCREET_DATA to their folder\n"
+    assert re.search(told, printed("tests/test_schema.py", "-m", "data"))
+    assert "what brings it" not in printed("tests/test_schema.py", "-m", "not data")
+
+
+def imports_of_tests(folder):
+    """Test modules that another module of the tests imports: helpers have modules of their own."""
+    sources = list(folder.rglob("*.py"))
+    tests = {path.stem for path in sources if path.stem.startswith("test_")}
+    return {
+        f"{path.relative_to(folder)}: {module}"
+        for path in sources
+        for module in modules_of(path)
+        if tests & set(module.split("."))
+    }
+
+
+def test_no_module_of_the_tests_imports_a_test_module(tmp_path):
+    assert imports_of_tests(TESTS) == set()
+    shutil.copytree(TESTS / "faults", tmp_path / "faults")
+    with (tmp_path / "faults" / "deaths.py").open("a") as twin:
+        twin.write("def late():\n    from test_faults import child\n")
+    assert "faults/deaths.py: test_faults" in imports_of_tests(tmp_path)
+
+
 ROOT = TESTS.parent
 DOCUMENTS = [
     *ROOT.glob("*.md"),

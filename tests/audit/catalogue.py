@@ -57,12 +57,10 @@ from discreet.schema.cells import encode_classes
 from discreet.statistics.statistics import Statistics
 from discreet.survey.questionnaire import Group, Questionnaire
 from discreet.tables.source import InMemorySource
+from schemas import FAR_FROM_ZERO as SCHEMA
 from twins import TruthFirst
 
 EPSILON = 1.0
-SCHEMA = Schema(
-    [Numeric("a", 100, 101), Categorical("b", ["x", "y"])], "class", ["no", "yes"], outliers="clip"
-)
 MANY = Schema(
     [Categorical(f"f{i}", ["x", "y"], optional=False) for i in range(8)],
     "class",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.utils.estimator_checks import check_estimator
 
 from discreet import (
     Categorical,
@@ -27,29 +25,11 @@ from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.additive import Cauchy, Gaussian, LaplaceLogNormal, StudentT
 from discreet.privacy.ledger import MemoryLedger
 from discreet.schema.cells import Cells
+from estimator_checks import list_failed_checks
+from populations import make_sizes
+from schemas import SIZES as SCHEMA
 
-SCHEMA = Schema(
-    [Numeric("size", -5, 8), Categorical("colour", ["red", "blue", "green"]), Numeric("n", 0, 9)],
-    "class",
-    [0, 1],
-    outliers="clip",
-)
 METHODS = ["histogram", "moments", "global", "smooth", "trimmed"]
-
-
-def rows(n=4000, seed=0):
-    rng = np.random.default_rng(seed)
-    y = (rng.random(n) < 0.4).astype(int)
-    frame = pd.DataFrame(
-        {
-            "size": rng.normal(2.0 * y, 1.0),
-            "colour": np.where(rng.random(n) < 0.3 + 0.4 * y, "red", "blue"),
-            "n": rng.poisson(2 + y).clip(0, 9).astype(float),
-        }
-    )
-    frame.loc[::17, "colour"] = None
-    frame.loc[::13, "n"] = np.nan
-    return frame, y
 
 
 WEIGHTS = "sample_weight is refused without a public max_weight: one person could count any amount"
@@ -64,25 +44,18 @@ EXCEPTED = {
 }
 
 
-def failed_checks(estimator):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        results = check_estimator(estimator, on_fail=None)
-    return {one["check_name"] for one in results if one["status"] == "failed"}
-
-
 @pytest.mark.slow
 def test_passes_all_estimator_checks_at_infinity():
-    assert failed_checks(CentralNB(math.inf)) == set()
+    assert list_failed_checks(CentralNB(math.inf)) == set()
 
 
 @pytest.mark.slow
 def test_passes_the_estimator_checks_with_a_promise_but_for_weights():
-    assert failed_checks(CentralNB(epsilon=5.0, random_state=0)) <= EXCEPTED.keys()
+    assert list_failed_checks(CentralNB(epsilon=5.0, random_state=0)) <= EXCEPTED.keys()
 
 
 def test_infinity_equals_mixed_nb_on_the_bins():
-    X, y = rows(800)
+    X, y = make_sizes(800)
     nb = CentralNB(math.inf, schema=SCHEMA).fit(X, y)
     binned = {}
     for name, table in nb.statistics_.tables.items():
@@ -103,7 +76,7 @@ def test_infinity_equals_mixed_nb_on_the_bins():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_learns_mixed_columns_with_missing_values(method):
-    X, y = rows()
+    X, y = make_sizes()
     for missing in ("skip", "category"):
         schema = Schema(SCHEMA.features, "class", [0, 1], missing, "clip")
         nb = CentralNB(20.0, method=method, schema=schema, random_state=1).fit(X, y)
@@ -114,7 +87,7 @@ def test_every_method_learns_mixed_columns_with_missing_values(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_larger_epsilon_comes_close_to_no_noise(method):
-    X, y = rows()
+    X, y = make_sizes()
     near = CentralNB(1e4, method=method, schema=SCHEMA, random_state=0).fit(X, y)
     limit = CentralNB(math.inf, method=method, schema=SCHEMA).fit(X, y)
     assert near.score(X, y) == pytest.approx(limit.score(X, y), abs=0.03)
@@ -122,7 +95,7 @@ def test_a_larger_epsilon_comes_close_to_no_noise(method):
 
 @pytest.mark.parametrize("law", [Cauchy(), StudentT(4), Gaussian(), LaplaceLogNormal(0.5)])
 def test_smooth_noise_of_every_kind(law):
-    X, y = rows()
+    X, y = make_sizes()
     pure = isinstance(law, Cauchy | StudentT)
     delta = 0.0 if pure else 1e-5
     nb = CentralNB(30.0, delta=delta, method="smooth", noise=law, schema=SCHEMA, random_state=0)
@@ -153,6 +126,7 @@ def test_a_scale_is_searched_once_for_a_share_and_anew_for_another(monkeypatch):
     assert spender.budget.remaining == 1 - sum(shares)  # each was paid
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_delta_helps_where_there_are_many_features_and_is_not_used_where_there_are_few():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 500)
@@ -168,8 +142,9 @@ def test_delta_helps_where_there_are_many_features_and_is_not_used_where_there_a
         assert (loose.guarantee_.rho is not None) == helps
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_a_seed_ends_the_promise_and_the_cryptographic_source_keeps_it():
-    X, y = rows(300)
+    X, y = make_sizes(300)
     seeded = [CentralNB(1.0, schema=SCHEMA, random_state=3).fit(X, y) for _ in range(2)]
     assert seeded[0].model_.to_json() == seeded[1].model_.to_json()
     assert seeded[0].guarantee_.simulated
@@ -180,7 +155,7 @@ def test_a_seed_ends_the_promise_and_the_cryptographic_source_keeps_it():
 
 
 def test_weights_need_a_public_bound_and_then_scale_the_noise():
-    X, y = rows(2000)
+    X, y = make_sizes(2000)
     weight = np.linspace(0, 3, len(y))
     with pytest.raises(PrivacyError, match="public max_weight"):
         CentralNB(1.0, schema=SCHEMA).fit(X, y, sample_weight=weight)
@@ -209,9 +184,10 @@ def refused_by_its_frequencies(y, prior):
     return np.abs(np.bincount(y, minlength=2) / len(y) - prior).max() < 0.5 / len(y)
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_a_class_prior_is_public_and_never_compared_with_the_data():
     """One person more or less must not decide whether a fit is refused: no noise covers that."""
-    X, y = rows(500)
+    X, y = make_sizes(500)
     y[:] = np.arange(500) % 2
     prior = [0.5, 0.5]  # honest, and also what these classes happen to be
     paths = []
@@ -226,7 +202,7 @@ def test_a_class_prior_is_public_and_never_compared_with_the_data():
 @pytest.mark.parametrize("prior", [[1.0], [0.5, 0.6], [1.5, -0.5], [0.2, 0.3, 0.5]])
 def test_class_priors_must_be_probabilities_of_the_classes(prior):
     with pytest.raises(SchemaError, match=r"class_prior.*one probability for each class"):
-        CentralNB(1.0, schema=SCHEMA, class_prior=prior).fit(*rows(50))
+        CentralNB(1.0, schema=SCHEMA, class_prior=prior).fit(*make_sizes(50))
 
 
 def test_bounds_must_be_known():
@@ -239,7 +215,7 @@ def test_bounds_must_be_known():
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, "1", None, True])
 def test_epsilon_must_be_a_positive_number(epsilon):
     with pytest.raises(PrivacyError, match="epsilon"):
-        CentralNB(epsilon, schema=SCHEMA).fit(*rows(50))
+        CentralNB(epsilon, schema=SCHEMA).fit(*make_sizes(50))
 
 
 @pytest.mark.parametrize(
@@ -254,11 +230,12 @@ def test_epsilon_must_be_a_positive_number(epsilon):
 )
 def test_wrong_options_are_refused(options, said):
     with pytest.raises((PrivacyError, SchemaError), match=said):
-        CentralNB(1.0, schema=SCHEMA, **options).fit(*rows(50))
+        CentralNB(1.0, schema=SCHEMA, **options).fit(*make_sizes(50))
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_bins_are_chosen_or_given():
-    X, y = rows()
+    X, y = make_sizes()
     nb = CentralNB(1.0, schema=SCHEMA, bins={"size": [0.0, 1.0]}).fit(X, y)
     assert nb.statistics_.tables["size"].cells.edges == (-5.0, 0.0, 1.0, 8.0)
     assert nb.statistics_.tables["n"].cells.value_count > 8  # the rule, finer near zero
@@ -269,7 +246,7 @@ def test_bins_are_chosen_or_given():
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["histogram", "moments", "trimmed"])
 def test_files_and_arrays_give_the_same_model(tmp_path, method):
-    X, y = rows(1500)
+    X, y = make_sizes(1500)
     X["n"] = X["n"].fillna(3.0)
     frame = X.assign(**{"class": y})
     frame.to_parquet(tmp_path / "rows.parquet")
@@ -285,7 +262,7 @@ def test_files_and_arrays_give_the_same_model(tmp_path, method):
 
 
 def test_the_choice_of_scoring_also_works_on_streamed_rows(tmp_path):
-    X, y = rows(3000)
+    X, y = make_sizes(3000)
     X.assign(**{"class": y}).to_parquet(tmp_path / "rows.parquet")
     nb = CentralNB(5.0, schema=SCHEMA, random_state=0).fit_source(tmp_path / "rows.parquet")
     assert "choice of scoring" in [charge.name for charge in nb.guarantee_.charges]
@@ -300,6 +277,7 @@ def test_bins_of_a_feature_that_is_not_there_are_refused(estimator):
         estimator(1.0, schema=schema, bins={"agee": 4}).fit([[20.0], [40.0]], [0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # of a sum in scikit-learn
 @pytest.mark.parametrize("method", ["histogram", "moments", "global", "smooth", "trimmed"])
 @pytest.mark.parametrize(
     ("bounds", "says"),
@@ -322,6 +300,7 @@ def test_bounds_that_floats_cannot_cut_are_refused_unpaid(bounds, says, method):
     assert budget.read().entries == ()
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 @pytest.mark.parametrize("bounds", [(0.0, 1e-59), (-1e59, 1e59), (1.7e9, 1.7e9 + 1)])
 @pytest.mark.parametrize("method", ["histogram", "moments", "global", "smooth", "trimmed"])
 def test_small_and_large_bounds_are_trained_with(bounds, method):

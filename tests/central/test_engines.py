@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from discreet import Categorical, CentralNB, Numeric, Schema
-from discreet.central import selection as choice
+from discreet.central import selection
 
 pytestmark = pytest.mark.slow
 
@@ -52,8 +52,8 @@ def same_everywhere(frame, source, methods=METHODS, **options):
 
 
 def scored_on_a_sample(monkeypatch, frame, source, **options):
-    monkeypatch.setattr(choice, "MIN_SCORED_ROWS", 500)
-    monkeypatch.setattr(choice, "SUFFICIENT_ROWS_TIMES_EPSILON", 1)
+    monkeypatch.setattr(selection, "MIN_SCORED_ROWS", 500)
+    monkeypatch.setattr(selection, "SUFFICIENT_ROWS_TIMES_EPSILON", 1)
     nb = CentralNB(5.0, schema=SCHEMA).fit_source(source, **options)
     assert nb.guarantee_.charges[-1].name == "choice of scoring"
     assert nb.score(frame.drop(columns="class"), frame["class"]) > 0.85

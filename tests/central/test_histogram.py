@@ -34,7 +34,7 @@ from discreet.central.selection import (
 )
 from discreet.datasets import make_long_tailed
 from discreet.errors import PrivacyError
-from discreet.estimation import shrunk_ratios as ratios
+from discreet.estimation import shrunk_ratios
 from discreet.estimation.log_ratios import LogRatios
 from discreet.privacy.rounding import convert_rho_to_epsilon
 from discreet.schema.cells import Cells, compute_near_zero_cuts
@@ -165,12 +165,12 @@ def test_evidence_shrinks_to_nothing_under_noise_and_to_the_truth_without():
     share = truth / truth.sum(axis=1, keepdims=True)
     right = np.log(share / (truth.sum(axis=0) / truth.sum()))
     prior = truth.sum(axis=1) / truth.sum()
-    sure, lost = ratios.NoisyCounts(truth, 1e-3), ratios.NoisyCounts(truth + 0.0, 1e5)
-    assert np.abs(ratios.estimate_simple_ratios(sure) - right).max() < 0.02
-    assert np.abs(ratios.estimate_bayes_ratios({"x": sure}, prior)["x"] - right).max() < 0.1
-    assert np.abs(ratios.estimate_simple_ratios(lost)).max() < 0.05
-    assert np.abs(ratios.estimate_bayes_ratios({"x": lost}, prior)["x"]).max() < 0.1
-    by_class, pooled = ratios.estimate_tree_shares(truth[None], np.array([1e-3]))
+    sure, lost = shrunk_ratios.NoisyCounts(truth, 1e-3), shrunk_ratios.NoisyCounts(truth + 0.0, 1e5)
+    assert np.abs(shrunk_ratios.estimate_simple_ratios(sure) - right).max() < 0.02
+    assert np.abs(shrunk_ratios.estimate_bayes_ratios({"x": sure}, prior)["x"] - right).max() < 0.1
+    assert np.abs(shrunk_ratios.estimate_simple_ratios(lost)).max() < 0.05
+    assert np.abs(shrunk_ratios.estimate_bayes_ratios({"x": lost}, prior)["x"]).max() < 0.1
+    by_class, pooled = shrunk_ratios.estimate_tree_shares(truth[None], np.array([1e-3]))
     assert np.abs(np.log(by_class / pooled[:, None])[0] - right).max() < 0.02
     np.testing.assert_allclose(by_class.sum(axis=2), 1.0)
 

@@ -134,6 +134,7 @@ def test_the_demo_tells_a_newcomer_everything(run: Run, monkeypatch: pytest.Monk
     assert not promise.void
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 @pytest.mark.slow
 def test_the_demo_for_scripts_is_the_same_again(run: Run) -> None:
     words = ("demo", "--rows", 1000, "--json", "--out", "fresh")

@@ -419,6 +419,7 @@ def test_two_trainings_to_one_file_both_keep_what_was_paid(
     assert not list(Path().glob(".*.part"))
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_a_demo_replaces_its_own_files_only(run: Run) -> None:
     words = ["demo", "--rows", "300", "--no-open"]
     for _ in range(2):

@@ -32,8 +32,7 @@ from discreet.mechanisms.mean import HybridMany, LaplaceMean
 from discreet.randomness import SeededRandom
 from discreet.schema.schema import Categorical, Numeric, Schema
 from discreet.survey.questionnaire import Group, Questionnaire
-
-SMALL = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
+from schemas import LETTER as SMALL
 
 
 def sent(survey: Questionnaire, people: int, seed: int = 0) -> tuple[Any, Any]:

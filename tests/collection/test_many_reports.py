@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from discreet import Categorical, Schema
-from discreet.collection import report as reports
+from discreet.collection import report as report_module
 from discreet.collection.report import Report, derive_report_id
 from discreet.collection.tally import Tally
 from discreet.errors import FormatError
@@ -89,7 +89,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_read_quickly_is_read_as_strictly(case: str) -> None:
-    assert reports._parse_canonical(WRONG[case]) is None
+    assert report_module._parse_canonical(WRONG[case]) is None
     with pytest.raises(FormatError):
         Report.from_json(WRONG[case])
 
@@ -102,5 +102,5 @@ def test_both_ways_of_reading_give_the_same(
 ) -> None:
     text = report.to_json()
     quick = Report.from_json(text)
-    monkeypatch.setattr(reports, "_parse_canonical", lambda _: None)
+    monkeypatch.setattr(report_module, "_parse_canonical", lambda _: None)
     assert quick == Report.from_json(text) == Report.from_json(text.encode()) == report

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from discreet import Categorical, FormatError, PrivacyError, Schema
+from discreet import FormatError, PrivacyError
 from discreet.collection.batch_sizes import MAX_BATCHES, BatchSizes
 from discreet.collection.parquet_reports import ReportFile
 from discreet.collection.parquet_tally import tally_parquet
@@ -25,8 +25,7 @@ from discreet.privacy.shuffling import Shuffle
 from discreet.randomness import as_random
 from discreet.survey import Group, Questionnaire
 from discreet.survey.inversion import estimate_statistics as statistics_of_sheets
-
-SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
+from schemas import LETTER as SCHEMA
 
 
 def reports(plan, count):

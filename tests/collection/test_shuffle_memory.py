@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from discreet import Categorical, FormatError, PrivacyError, Schema
-from discreet.cli import main
+from commands import run
+from discreet import FormatError, PrivacyError
 from discreet.collection.report import Report
 from discreet.collection.shuffle import shuffle_reports
 from discreet.collection.shuffle_memory import ShuffleMemory
@@ -17,8 +17,7 @@ from discreet.collection.text_reports import read_text_reports
 from discreet.files.atomic_writing import write_atomic
 from discreet.local import MemoryStore, PlanOptions, Respondent, make_plan
 from discreet.randomness import as_random
-
-SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
+from schemas import LETTER as SCHEMA
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +28,6 @@ def plan():
 def reports(plan, count):
     record = {"a": "x", "c": "yes"}
     return [Respondent(plan, MemoryStore()).report(record) for _ in range(count)]
-
-
-def run(capsys, *words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    out = capsys.readouterr()
-    return left.value.code, out.out, out.err
 
 
 @pytest.fixture

@@ -21,10 +21,9 @@ from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE
-from discreet.schema.schema import Categorical, Schema
 from discreet.survey.questionnaire import Group, Questionnaire
+from schemas import LETTER as SMALL
 
-SMALL = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
 RECORD = {"a": "x", "c": "yes"}
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from comparisons import assert_same_tally
 from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.collection.tally import Tally
@@ -21,8 +22,7 @@ from discreet.local.plan import Plan, Question
 from discreet.local.planning import PlanOptions, make_plan
 from discreet.mechanisms.frequency import DE, SHE
 from discreet.schema.schema import Categorical, Schema
-
-SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
+from schemas import LETTER as SCHEMA
 
 
 def reports_of(plan: Plan, number: int) -> list[Report]:
@@ -39,23 +39,11 @@ def reports_of(plan: Plan, number: int) -> list[Report]:
     return made
 
 
-def same(one: Tally, two: Tally) -> bool:
-    return (
-        one.collection.digest == two.collection.digest
-        and one.counted.tolist() == two.counted.tolist()
-        and [part.tolist() for part in one.sums] == [part.tolist() for part in two.sums]
-        and one.rejected == two.rejected
-        and one.repeated == two.repeated
-        and one.seen == two.seen
-        and one.simulated == two.simulated
-    )
-
-
 def test_each_report_is_counted_once_and_in_any_order(any_plan: Plan) -> None:
     reports = reports_of(any_plan, 40)
     tally = Tally.from_reports(any_plan, reports)
     assert tally.reports == 40
-    assert same(tally, Tally.from_reports(any_plan, reversed(reports)))
+    assert_same_tally(tally, Tally.from_reports(any_plan, reversed(reports)))
     for question, respondents, sums in zip(
         any_plan.questions, tally.counted, tally.sums, strict=True
     ):
@@ -72,8 +60,10 @@ def test_each_report_is_counted_once_and_in_any_order(any_plan: Plan) -> None:
 def test_text_bytes_and_reports_count_alike(plan: Plan) -> None:
     reports = reports_of(plan, 9)
     whole = Tally.from_reports(plan, reports)
-    assert same(whole, Tally.from_reports(plan, [report.to_json() for report in reports]))
-    assert same(whole, Tally.from_reports(plan, [report.to_json().encode() for report in reports]))
+    assert_same_tally(whole, Tally.from_reports(plan, [report.to_json() for report in reports]))
+    assert_same_tally(
+        whole, Tally.from_reports(plan, [report.to_json().encode() for report in reports])
+    )
 
 
 def test_tallies_of_two_collectors_add_up(any_plan: Plan) -> None:
@@ -83,9 +73,9 @@ def test_tallies_of_two_collectors_add_up(any_plan: Plan) -> None:
         Tally.from_reports(any_plan, reports[:11]),
         Tally.from_reports(any_plan, [*reports[11:], "garbage"]),
     )
-    assert same(one + two, whole)
-    assert same(two + one, whole)
-    assert same(Tally(any_plan) + whole, whole)
+    assert_same_tally(one + two, whole)
+    assert_same_tally(two + one, whole)
+    assert_same_tally(Tally(any_plan) + whole, whole)
     assert one.reports == 11  # what was added stays as it is
 
 
@@ -93,7 +83,7 @@ def test_a_tally_comes_back_from_json_unchanged(any_plan: Plan) -> None:
     tally = Tally.from_reports(any_plan, [*reports_of(any_plan, 20), "garbage"])
     tally.simulated = True
     again = Tally.from_json(tally.to_json())
-    assert same(again, tally)
+    assert_same_tally(again, tally)
     assert again.to_json() == tally.to_json()
     first = reports_of(any_plan, 1)[0]
     tally.add(first)
@@ -122,7 +112,7 @@ def test_order_splits_and_repetitions_do_not_matter(data: st.DataObject) -> None
     stream = data.draw(st.lists(st.one_of(identity.map(answered.__getitem__), junk), max_size=25))
     shuffled = data.draw(st.permutations(stream))
     whole = Tally.from_reports(plan, stream)
-    assert same(whole, Tally.from_reports(plan, shuffled))
+    assert_same_tally(whole, Tally.from_reports(plan, shuffled))
     good = [one for one in stream if isinstance(one, Report) and one in answered.values()]
     assert whole.reports == len({one.id for one in good})
     assert whole.repeated == len(good) - whole.reports
@@ -187,7 +177,7 @@ def test_a_bad_report_is_refused_with_a_reason_and_nothing_is_lost(
     assert [tally.add(report).status for report in reports[3:]] == ["counted"] * 2
     assert tally.rejected.total() == 1
     tally.rejected.clear()
-    assert same(tally, Tally.from_reports(plan, reports))
+    assert_same_tally(tally, Tally.from_reports(plan, reports))
 
 
 def test_the_same_report_is_acknowledged_and_counted_once(any_plan: Plan) -> None:
@@ -247,7 +237,7 @@ def test_answers_with_multiplicities_are_answers_repeated(any_plan: Plan) -> Non
         many.add_values(report.question, [report.value], [times])
         for _ in range(times):
             one.add_values(report.question, [report.value])
-    assert same(one, many)
+    assert_same_tally(one, many)
 
 
 def test_multiplicities_must_fit() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.collection import parquet_tally as bulk
+from discreet.collection import parquet_tally
 from discreet.collection.parquet_reports import ReportFile
 from discreet.collection.parquet_tally import tally_parquet
 from discreet.collection.simulation import iter_simulated_answers
@@ -117,13 +117,13 @@ def test_wide_reports_never_come_to_the_driver(
             file.write(number, source.raw(16 * len(values)).reshape(-1, 16), values)
     expected = tally_parquet(plan, path)
     assert expected.reports == 300 * len(wide) > 0
-    count = bulk._BulkTally._count_answers
+    count = parquet_tally._BulkTally._count_answers
 
     def grouped_only(self: Any, answers: Any) -> None:
         assert "n" in answers.columns, "wide answers came to the driver one by one"
         count(self, answers)
 
-    monkeypatch.setattr(bulk._BulkTally, "_count_answers", grouped_only)
+    monkeypatch.setattr(parquet_tally._BulkTally, "_count_answers", grouped_only)
     with pytest.raises(AssertionError, match="came to the driver"):  # so the test can fail
         tally_parquet(plan, path)
     found = tally_parquet(plan, f"spark:{path}")

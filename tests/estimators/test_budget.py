@@ -59,7 +59,7 @@ from discreet.estimators.fit_history import (
 from discreet.estimators.private import FitAccounting
 from discreet.privacy.guarantee import Account
 from discreet.privacy.ledger import Ledger, MemoryLedger
-from discreet.schema import cells as encoding
+from discreet.schema import cells
 
 SCHEMA = Schema([Numeric("size", 0, 9), Categorical("flag", [0, 1])], "class", ["no", "yes"])
 PRIVATE = [CentralNB, LocalNB, SurveyNB, FederatedNB]
@@ -591,7 +591,7 @@ UNREADABLE = [10**5000, Decimal("sNaN"), np.void(b"ab")]
 @pytest.mark.parametrize("nb", PRIVATE)
 def test_a_fit_that_was_paid_for_ends_whatever_a_value_is(nb, value):
     schema = Schema([Categorical("k", ["a", "b"])], "class", ["no", "yes"], unseen="other")
-    X = encoding.to_object_array(["a", "b", "b", value] * 30).reshape(-1, 1)
+    X = cells.to_object_array(["a", "b", "b", value] * 30).reshape(-1, 1)
     budget = MemoryLedger(10.0)
     fitted = nb(schema=schema, budget=budget).fit(X, ["no", "yes"] * 60)
     assert fitted.guarantee_.account is not None
@@ -600,7 +600,7 @@ def test_a_fit_that_was_paid_for_ends_whatever_a_value_is(nb, value):
 
 def test_a_value_that_is_missing_in_its_own_way_is_missing_among_numbers():
     schema = Schema([Numeric("n", 0, 9)], "class", ["no", "yes"])
-    X = encoding.to_object_array([1.0, 2.0, Decimal("sNaN"), 3] * 30).reshape(-1, 1)
+    X = cells.to_object_array([1.0, 2.0, Decimal("sNaN"), 3] * 30).reshape(-1, 1)
     budget = MemoryLedger(10.0)
     assert CentralNB(schema=schema, budget=budget).fit(X, ["no", "yes"] * 60).guarantee_.account
 
@@ -608,8 +608,8 @@ def test_a_value_that_is_missing_in_its_own_way_is_missing_among_numbers():
 def test_the_bits_of_a_value_are_its_own():
     """Whatever the other values of its column are, and whether they are equal to it."""
     values = [True, 1, "1", "true", 10**5000, 10**5001, Decimal("sNaN"), np.void(b"ab"), None, "a"]
-    whole = encoding.to_object_array(values)
-    alone = [hash_rows({"x": encoding.to_object_array([value])}, 1)[0] for value in values]
+    whole = cells.to_object_array(values)
+    alone = [hash_rows({"x": cells.to_object_array([value])}, 1)[0] for value in values]
     np.testing.assert_array_equal(hash_rows({"x": whole}, len(values)), np.unique(alone))
     assert len(set(alone)) == 7  # True and "true", 1 and "1", a signalling NaN and None
 

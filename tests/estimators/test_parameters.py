@@ -110,6 +110,7 @@ def test_what_is_nearly_right_is_refused_too(nb, options, says):
         nb(**{"schema": SCHEMA, **options}).fit(X, Y)
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, int])
 def test_numpy_scalars_are_numbers(kind):
     """A grid of parameters made by numpy works, and the promise is a plain number."""
@@ -130,6 +131,7 @@ def test_numpy_scalars_are_numbers(kind):
         )
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 @pytest.mark.parametrize("method", ["histogram", "moments", "global", "smooth", "trimmed"])
 def test_the_smallest_epsilon_gives_noise_or_a_sentence(method):
     nb = CentralNB(1e-9, method=method, schema=SCHEMA)
@@ -215,6 +217,7 @@ def test_numpy_scalars_are_numbers_outside_of_estimators_too():
     )
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_a_schema_may_be_a_path_or_a_mapping(tmp_path):
     path = tmp_path / "schema.json"
     path.write_text(SCHEMA.to_json())

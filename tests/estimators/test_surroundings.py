@@ -159,6 +159,7 @@ def test_what_learnt_somewhere_else_cannot_be_seen():
     assert told(CentralNB(schema=wide(2)), scaled) == []
 
 
+@pytest.mark.filterwarnings("ignore::discreet.PrivacyWarning")  # others than those expected
 def test_a_pipeline_inside_a_search_is_seen_there_too():
     model = make_pipeline(StandardScaler(), CentralNB(schema=wide(2)))
     with pytest.warns(PrivacyWarning, match="StandardScaler learnt from the rows"):

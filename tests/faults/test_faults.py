@@ -14,9 +14,11 @@ import resource
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from deaths import dying
 
 from discreet import Categorical, Guarantee, Numeric, Schema
 from discreet.collection.report import Report
@@ -31,27 +33,7 @@ SCHEMA = Schema(
 )
 PLAN = make_plan(SCHEMA, 1.0)
 RECORD = {"a": 0.5, "b": "x", "c": "no"}
-POINTS = ("open", "fsync", "link", "replace", "rename", "unlink")
-"""What a program calls to change a disk."""
 MOST = 60
-
-
-def dying(k):
-    """Make the k-th call that touches the disk the last one of this process."""
-    calls = 0
-
-    def dies(real):
-        def call(*arguments, **options):
-            nonlocal calls
-            calls += 1
-            if calls == k:
-                os._exit(9)
-            return real(*arguments, **options)
-
-        return call
-
-    for name in POINTS:
-        setattr(os, name, dies(getattr(os, name)))
 
 
 def child(work, k=0):
@@ -183,31 +165,34 @@ def test_twin_a_store_that_forgets_sends_two_reports(tmp_path):
     assert len(reports) > 1
 
 
-@pytest.fixture
+@contextmanager
 def full_disk():
-    """Files may not grow beyond a few bytes: writing fails as on a full disk."""
+    """Files may not grow beyond a few bytes: writing fails as on a full disk.
+
+    Not a fixture: pytest writes its log before a fixture ends.
+    """
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, old[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, old)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_a_full_disk_refuses_the_charge_and_keeps_the_ledger(tmp_path, request):
+def test_a_full_disk_refuses_the_charge_and_keeps_the_ledger(tmp_path):
     path = tmp_path / "ledger.json"
     Ledger.create(path, 3.0).charge(Guarantee(1.0), "before")
     content = path.read_bytes()
-    request.getfixturevalue("full_disk")
-    with pytest.raises(FormatError, match="cannot be written"):
+    with full_disk(), pytest.raises(FormatError, match="cannot be written"):
         Ledger(path).charge(Guarantee(1.0), "during")
     assert path.read_bytes() == content
     assert sorted(one.name for one in tmp_path.iterdir()) == ["ledger.json", "ledger.json.lock"]
 
 
-def test_a_full_disk_sends_no_report_that_was_not_kept(tmp_path, request):
-    request.getfixturevalue("full_disk")
-    with pytest.raises(DiscreetError, match="cannot be written"):
+def test_a_full_disk_sends_no_report_that_was_not_kept(tmp_path):
+    with full_disk(), pytest.raises(DiscreetError, match="cannot be written"):
         Respondent(PLAN, FolderStore(tmp_path / "device")).report(RECORD)
     assert FolderStore(tmp_path / "device").load_reports(PLAN.digest) == []
 
@@ -231,7 +216,7 @@ def test_a_clock_that_jumps_changes_no_sum(tmp_path, monkeypatch, days):
 TRAIN = """
 import os, sys
 sys.path.insert(0, {here!r})
-from test_faults import dying
+from deaths import dying
 from discreet.cli import main
 dying({k})
 main(["train", "people.csv", "--schema", "s.json", "--epsilon", "1", "--budget-file", "l.json",

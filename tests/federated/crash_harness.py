@@ -14,8 +14,8 @@ import time
 
 import numpy as np
 from crash_points import LEAVE, act
+from party_processes import write_rows
 from round_fixtures import SCHEMA, table
-from test_processes import write_rows
 
 from discreet import Statistics
 from discreet.cli.federated.processes import find_free_port

@@ -72,27 +72,26 @@ def act(words, folder, log, fatal, largest):
     sys.stdout, sys.stderr = open(1, "w"), open(2, "w")  # noqa: SIM115
     from discreet.cli import main
     from discreet.cli.federated import collect, parties
-    from discreet.federated.service import collector_client as connection
-    from discreet.federated.service import state_folder as folders
+    from discreet.federated.service import collector_client, state_folder
     from discreet.privacy.ledger import Ledger
 
-    connection.MAX_SILENCE_SECONDS = 3.0
+    collector_client.MAX_SILENCE_SECONDS = 3.0
     threading.Thread(target=leaves, args=(collect,), daemon=True).start()
     points = Points(log, fatal)
-    points.around(folders.StateFolder, "write", lambda kept, name, content: f"write {name}")
-    points.around(folders.StateFolder, "delete", lambda kept, name: f"delete {name}")
-    points.around(folders, "move_atomic", lambda one, two: f"move {Path(two).name}")
-    points.around(connection.CollectorClient, "_request", asked)
+    points.around(state_folder.StateFolder, "write", lambda kept, name, content: f"write {name}")
+    points.around(state_folder.StateFolder, "delete", lambda kept, name: f"delete {name}")
+    points.around(state_folder, "move_atomic", lambda one, two: f"move {Path(two).name}")
+    points.around(collector_client.CollectorClient, "_request", asked)
     points.around(Ledger, "charge", lambda *_, **__: "charge")
     points.around(parties, "write_file", lambda path, text: f"keep {Path(path).name}")
-    real = connection.CollectorClient._send_chunks
+    real = collector_client.CollectorClient._send_chunks
 
     def sent(line, message):
         with open("sent.log", "a") as file:
             file.write(f"{message.sender} {message.kind} {message.recipient} {message.digest}\n")
         real(line, message)
 
-    connection.CollectorClient._send_chunks = sent
+    collector_client.CollectorClient._send_chunks = sent
     if largest:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     main(["federated", *words])

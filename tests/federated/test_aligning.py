@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -25,10 +24,10 @@ import pyarrow.parquet
 from click.testing import CliRunner
 from ring_helpers import OWNERS, invitation
 from round_fixtures import PARTIES, table, vector_of, vertical_manifest, vertical_round
-from test_collector import Served
+from served_rounds import Served, soon
 
 from discreet.cli import main
-from discreet.cli.federated import align as federated_align
+from discreet.cli.federated import align
 from discreet.cli.federated.processes import find_free_port
 from discreet.errors import SchemaError
 from discreet.federated.agreement.invitation import Invitation
@@ -48,10 +47,6 @@ LISTS = {
 }
 COMMON = sorted(set.intersection(*map(set, LISTS.values())))
 PATIENCE = 90
-
-
-def soon(seconds):
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
 
 
 class KilledError(Exception):
@@ -295,7 +290,7 @@ def test_no_common_row_is_one_sentence_and_no_file(tmp_path):
         identity = str(tmp_path / f"{name}.identity.json")
         how = {"id_column": "id", "as_json": False, "known": (), "authority": None, "yes": True}
         try:
-            federated_align.align.callback(
+            align.align.callback(
                 str(tmp_path / "i.json"),
                 data,
                 state=state,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -12,11 +13,12 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from round_fixtures import PARTIES, horizontal_manifest
-from test_collector import Served, certificate, frame, soon, unsigned
+from served_rounds import Served, certificate, frame, soon, unsigned
 
+from discreet.federated.agreement import signed
 from discreet.federated.messages import CHUNK_BYTES, RAW_MEDIA_TYPE
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service import collector_client as connections
+from discreet.federated.service import collector_client
 from discreet.federated.service.collector_client import NullListener, RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.server import RoundSession
@@ -156,14 +158,16 @@ def test_a_packed_answer_is_not_unpacked():
     assert found.content == page
 
 
-def test_words_of_a_collector_cannot_move_the_cursor():
-    """Nor add lines that look like ours."""
+def test_words_of_a_collector_cannot_move_the_cursor(monkeypatch):
+    """Nor add lines that look like ours. The deadline passes when such a line was said."""
     manifest, heard = unsigned(horizontal_manifest()), []
     bad = "\x1b[2J\x9b1A\r\nhospital-b has signed\u202e"
 
     class Listening(NullListener):
         def say(self, line):
             heard.append(line)
+            later = signed.get_current_time() + timedelta(seconds=3601)
+            monkeypatch.setattr(signed, "get_current_time", lambda: later)
 
     status = answer({"state": "abandoned", "line": bad, "changes": 1})
     full = answer({"reason": "storage", "sentence": bad}, 507)
@@ -173,7 +177,7 @@ def test_words_of_a_collector_cannot_move_the_cursor():
     ):
         with Impostor(manifest, **wrong) as url:
             heard.append(refusal(url, manifest))
-    soon_over = unsigned(horizontal_manifest(deadline=soon(0.1)))
+    soon_over = unsigned(horizontal_manifest(deadline=soon(3600)))
     with Impostor(soon_over, signatures=full) as url:
         heard.append(refusal(url, soon_over, listener=Listening()))
     assert len(heard) == 4
@@ -201,17 +205,18 @@ def test_an_answer_without_end_is_left_after_a_few_mebibytes(coding):
         line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(answer))
         with pytest.raises(ProtocolError, match="with too many bytes"):
             line._request("GET", "/manifest")
-    assert sum(sent) <= connections.MAX_ANSWER_BYTES + (1 << 20) <= 8 << 20
+    assert sum(sent) <= collector_client.MAX_ANSWER_BYTES + (1 << 20) <= 8 << 20
 
 
 def test_the_longest_answer_that_is_due_is_read():
     def answer(request):
-        content = iter([bytes(connections.MAX_ANSWER_BYTES)])
+        content = iter([bytes(collector_client.MAX_ANSWER_BYTES)])
         return httpx.Response(200, headers={"content-type": RAW_MEDIA_TYPE}, content=content)
 
-    assert connections.MAX_ANSWER_BYTES >= CHUNK_BYTES
+    assert collector_client.MAX_ANSWER_BYTES >= CHUNK_BYTES
     with RoundClient("http://127.0.0.1:9", PARTIES["receiver"], horizontal_manifest()) as line:
         line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(answer))
         assert (
-            len(line._request("GET", "/messages/receiver").content) == connections.MAX_ANSWER_BYTES
+            len(line._request("GET", "/messages/receiver").content)
+            == collector_client.MAX_ANSWER_BYTES
         )

@@ -23,6 +23,7 @@ from round_fixtures import (
     vertical_round,
 )
 from scipy import stats
+from uniformity import FALSE_ALARM, looks_uniform, shared, value_and_steps
 
 from discreet.federated.crypto.masks import derive_pair_key, expand_residues
 from discreet.federated.crypto.packing import Slots
@@ -30,9 +31,6 @@ from discreet.federated.crypto.paillier import Encryptor, generate_key
 from discreet.federated.crypto.sealing import unseal_bytes
 from discreet.federated.horizontal.arithmetic import make_slots, open_totals
 from discreet.papers.published_parties import center_residue, recover_pad
-
-FALSE_ALARM = 1e-6
-"""Chance that a statistical check here fails although everything is right."""
 
 
 @pytest.fixture(scope="module")
@@ -205,24 +203,6 @@ def test_attack_c_fails_on_ours(ours):
 
 
 # ---------------------------------------------------------------- transcripts
-
-
-def shared(manifest, own, other, purpose):
-    """The key of two parties."""
-    return derive_pair_key(PARTIES[own], PARTIES[other].card, manifest.hash, purpose)
-
-
-def looks_uniform(shares):
-    """Chi-square of numbers in [0, 1) over 32 bins, with the stated false-alarm rate."""
-    counts = np.histogram(np.array(shares, dtype=float), 32, (0, 1))[0]
-    return stats.chisquare(counts).pvalue > FALSE_ALARM
-
-
-def value_and_steps(rows, modulus):
-    """Numbers and differences within each message, as shares of the modulus."""
-    values = [v / modulus for row in rows for v in row]
-    steps = [((b - a) % modulus) / modulus for row in rows for a, b in pairwise(row)]
-    return values, steps
 
 
 def test_what_the_published_collector_sees_is_not_uniform(small_key, other_key):

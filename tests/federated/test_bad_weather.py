@@ -19,7 +19,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("resource")
 
 from crash_harness import run_round
-from test_processes import PATIENCE
+from party_processes import PATIENCE
 
 from discreet.cli.federated.processes import find_free_port
 from discreet.federated.agreement.identity import Identity

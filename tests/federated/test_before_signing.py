@@ -12,9 +12,9 @@ pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
 from click.testing import CliRunner
+from ring_helpers import invitation
 from round_fixtures import NAMES, PARTIES, horizontal_manifest, vertical_manifest
-from test_alignment import invitation
-from test_collector import Served, frame, soon, unsigned
+from served_rounds import Served, frame, soon, unsigned
 
 from discreet import Categorical, Schema
 from discreet.cli import main
@@ -53,7 +53,7 @@ def test_whoever_knows_cards_knows_everyone():
 
 
 def test_an_invented_party_is_refused_before_a_signature_leaves(tmp_path):
-    manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(5)))
+    manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(600)))
     running = RoundSession(PARTIES["collector"], manifest, tmp_path / "c")
     known = tuple(one for one in EVERYONE if one.name != "hospital-c")
     with (

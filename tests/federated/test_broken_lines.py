@@ -21,16 +21,16 @@ pytest.importorskip("uvicorn")
 
 from click.testing import CliRunner
 from round_fixtures import NAMES, PARTIES, counted, horizontal_manifest
-from test_collector import Served, certificate, frame, signed_round, soon, unsigned
+from served_rounds import Listening, Served, certificate, frame, signed_round, soon, unsigned
 
 from discreet.cli import main
-from discreet.cli.federated import collect as collecting
+from discreet.cli.federated import collect
 from discreet.errors import FormatError
 from discreet.federated import horizontal
 from discreet.federated.agreement import signed
 from discreet.federated.messages import MESSAGE_HEADER, SIGNATURE_HEADER, Message, encode_request
-from discreet.federated.service import collector_client as connections
-from discreet.federated.service.collector_client import NullListener, RoundClient
+from discreet.federated.service import collector_client
+from discreet.federated.service.collector_client import RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.receiver import run_receiver
 from discreet.federated.service.server import RoundSession
@@ -106,14 +106,6 @@ def test_a_signature_of_a_stranger_is_refused_before_its_body_comes(tmp_path):
 # ---- the last answer is lost
 
 
-class Listening(NullListener):
-    def __init__(self):
-        self.heard = []
-
-    def say(self, line):
-        self.heard.append(line)
-
-
 def losing(line, lose):
     """The first answer for which ``lose`` is true does not arrive; gives what was lost."""
     once, lost = line._request_once, []
@@ -171,8 +163,8 @@ def test_a_collector_waits_until_its_last_answer_was_heard(
 ):
     """The last word of a party, or the answer, is lost: it asks again, and hears the truth."""
     # whoever finds nobody there gives up
-    monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 20.0)
-    monkeypatch.setattr(collecting, "FINISHED_LINGER_SECONDS", 600.0)
+    monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 20.0)
+    monkeypatch.setattr(collect, "FINISHED_LINGER_SECONDS", 600.0)
     manifest = horizontal_manifest(epsilon=math.inf, deadline=soon(600))
     running = RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path / "c")
     served, told, lost = Served(running), {}, {}
@@ -189,7 +181,7 @@ def test_a_collector_waits_until_its_last_answer_was_heard(
 
     with served as url:
         watch = (running, served.server, lambda line: None)
-        jobs = [threading.Thread(target=collecting._watch_round, args=watch, daemon=True)]
+        jobs = [threading.Thread(target=collect._watch_round, args=watch, daemon=True)]
         names = [*NAMES, "receiver"]
         jobs += [
             threading.Thread(target=act, args=(n, i), daemon=True) for i, n in enumerate(names)
@@ -207,7 +199,7 @@ def test_a_collector_waits_until_its_last_answer_was_heard(
 def test_a_party_that_leaves_waits_for_no_collector_that_left_first(monkeypatch):
     """It says so a few times, and no more."""
     asked, manifest = [], horizontal_manifest()
-    monkeypatch.setattr(connections, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(collector_client, "RETRY_SECONDS", 0.0)
 
     def refused(request):
         asked.append(str(request.url))
@@ -216,7 +208,7 @@ def test_a_party_that_leaves_waits_for_no_collector_that_left_first(monkeypatch)
     with RoundClient("http://127.0.0.1:9", PARTIES["receiver"], manifest) as line:
         line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(refused))
         line._send_farewell()
-    assert 1 < len(asked) <= connections.MAX_FAREWELL_TRIES
+    assert 1 < len(asked) <= collector_client.MAX_FAREWELL_TRIES
 
 
 def test_being_told_is_not_knowing(tmp_path):
@@ -242,7 +234,7 @@ def test_being_told_is_not_knowing(tmp_path):
 
 def test_a_collector_that_is_gone_is_called_gone_and_nothing_more(tmp_path, monkeypatch):
     """Whether it heard the last word cannot be known, so nothing is said of that."""
-    monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 0.0)
     listener, manifest = Listening(), horizontal_manifest(deadline=soon(600))
     with RoundClient(
         "http://127.0.0.1:9", PARTIES["receiver"], manifest, listener=listener

@@ -14,7 +14,7 @@ pytest.importorskip("httpx")
 pytest.importorskip("fastapi")
 
 from round_fixtures import NAMES, PARTIES, counted, horizontal_manifest, table, vector_of
-from test_collector import Served, frame, receiver_in, run_all, signed_round, soon, unsigned
+from served_rounds import Served, frame, receiver_in, run_all, signed_round, soon, unsigned
 
 from discreet.cli.federated.files import make_ledger_charge
 from discreet.federated import horizontal

@@ -11,10 +11,10 @@ import pytest
 pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
+from party_processes import discreet
 from ring_helpers import invitation
 from round_fixtures import NAMES, PARTIES, counted, horizontal_manifest
-from test_collector import Served, frame, signed_round, soon, unsigned
-from test_processes import discreet
+from served_rounds import Listening, Served, frame, signed_round, soon, unsigned
 
 from discreet.errors import FormatError
 from discreet.federated import horizontal
@@ -22,8 +22,8 @@ from discreet.federated.agreement import signed
 from discreet.federated.alignment.collector_session import AlignmentSession
 from discreet.federated.alignment.owner_program import run_owner
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service import collector_client as connections
-from discreet.federated.service.collector_client import CollectorClient, NullListener, RoundClient
+from discreet.federated.service import collector_client
+from discreet.federated.service.collector_client import CollectorClient, RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.receiver import run_receiver
 from discreet.federated.service.state_folder import StateFolder
@@ -31,17 +31,9 @@ from discreet.federated.service.state_folder import StateFolder
 NOWHERE = "http://127.0.0.1:9"
 
 
-class Listening(NullListener):
-    def __init__(self):
-        self.heard = []
-
-    def say(self, line):
-        self.heard.append(line)
-
-
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 0.3)
 
 
 def keys(folder):
@@ -82,7 +74,7 @@ def test_an_abandoned_round_leaves_no_key_with_any_party(name, act, agreement, t
 
 @pytest.mark.slow
 def test_an_abandoned_round_leaves_no_key_with_the_collector(tmp_path):
-    manifest = unsigned(horizontal_manifest(deadline=soon(1)))
+    manifest = unsigned(horizontal_manifest(deadline=soon(-5)))
     (tmp_path / "manifest.json").write_text(manifest.to_json())
     (tmp_path / "c.identity.json").write_text(PARTIES["collector"].to_json())
     words = ["collect", "manifest.json", "--identity", "c.identity.json", "--state", "kept"]
@@ -138,7 +130,7 @@ def test_a_receiver_that_has_the_result_does_not_need_the_collector(
         kept.append(release)
         served.__exit__()
         if deadline:
-            monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 60.0)
+            monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 60.0)
             later = signed.get_current_time() + timedelta(seconds=7200)
             monkeypatch.setattr(signed, "get_current_time", lambda: later)
 

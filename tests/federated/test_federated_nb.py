@@ -3,56 +3,27 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
 
-from discreet import Categorical, FederatedNB, MixedNB, NaiveBayesModel, Numeric, Schema
+from discreet import FederatedNB, MixedNB, NaiveBayesModel, Schema
 from discreet.errors import PrivacyError, PrivacyWarning, SchemaError
-
-SCHEMA = Schema(
-    [Numeric("size", -5, 8), Categorical("colour", ["red", "blue", "green"]), Numeric("n", 0, 9)],
-    "class",
-    [0, 1],
-    outliers="clip",
-)
-
-
-def rows(n=3000, seed=0):
-    rng = np.random.default_rng(seed)
-    y = (rng.random(n) < 0.4).astype(int)
-    frame = pd.DataFrame(
-        {
-            "size": rng.normal(2.0 * y, 1.0),
-            "colour": np.where(rng.random(n) < 0.3 + 0.4 * y, "red", "blue"),
-            "n": rng.poisson(2 + y).clip(0, 9).astype(float),
-        }
-    )
-    frame.loc[::17, "colour"] = None
-    frame.loc[::13, "n"] = np.nan
-    return frame, y
-
-
-def failed_checks(estimator):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        results = check_estimator(estimator, on_fail=None)
-    return {one["check_name"] for one in results if one["status"] == "failed"}
+from estimator_checks import list_failed_checks
+from populations import make_sizes
+from schemas import SIZES as SCHEMA
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("numeric", ["bins", "moments"])
 def test_passes_all_estimator_checks_without_noise(numeric):
-    assert failed_checks(FederatedNB(math.inf, numeric=numeric)) == set()
+    assert list_failed_checks(FederatedNB(math.inf, numeric=numeric)) == set()
 
 
 @pytest.mark.slow
 def test_passes_all_estimator_checks_with_noise():
-    assert failed_checks(FederatedNB(epsilon=5.0, random_state=0)) == set()
+    assert list_failed_checks(FederatedNB(epsilon=5.0, random_state=0)) == set()
 
 
 def ways(key):
@@ -75,7 +46,7 @@ def ways(key):
 @pytest.mark.parametrize("way", range(10))
 def test_without_noise_every_way_gives_the_model_of_the_whole_table(way, small_key):
     """However the table is dealt out, the counts add up to those of the whole table."""
-    X, y = rows(120)
+    X, y = make_sizes(120)
     options = ways(small_key)[way]
     numeric = options.get("numeric", "bins")
     whole = FederatedNB(math.inf, providers=2, schema=SCHEMA, numeric=numeric).fit(X, y)
@@ -87,7 +58,7 @@ def test_without_noise_every_way_gives_the_model_of_the_whole_table(way, small_k
 
 
 def test_without_noise_categories_give_what_mixed_nb_gives():
-    X, y = rows(300)
+    X, y = make_sizes(300)
     schema = Schema([SCHEMA["colour"]], "class", [0, 1])
     ours = FederatedNB(math.inf, schema=schema).fit(X[["colour"]], y)
     same = MixedNB(schema=schema).fit(X[["colour"]], y)
@@ -98,7 +69,7 @@ def test_without_noise_categories_give_what_mixed_nb_gives():
 
 @pytest.mark.slow
 def test_hundreds_of_people_each_a_provider():
-    X, y = rows(200)
+    X, y = make_sizes(200)
     nb = FederatedNB(2.0, providers="rows", schema=SCHEMA, random_state=1).fit(X, y)
     assert len(nb.manifest_.providers) == 200
     variance = next(iter(nb.manifest_.block_noises.values())).variance
@@ -107,7 +78,7 @@ def test_hundreds_of_people_each_a_provider():
 
 
 def test_learns_under_a_promise_that_says_what_it_rests_on():
-    X, y = rows()
+    X, y = make_sizes(3000)
     nb = FederatedNB(1.0, schema=SCHEMA).fit(X, y)
     assert nb.score(X, y) > 0.8
     assert nb.inconsistent_ == ()
@@ -121,7 +92,7 @@ def test_learns_under_a_promise_that_says_what_it_rests_on():
 
 @pytest.mark.parametrize("mode", ["counts", "probabilities"])
 def test_vertical_masks_learn_and_say_who_must_not_work_together(mode):
-    X, y = rows()
+    X, y = make_sizes(3000)
     nb = FederatedNB(2.0, partition="vertical", mode=mode, schema=SCHEMA).fit(X, y)
     assert nb.score(X, y) > 0.8
     assert nb.guarantee_.is_private
@@ -130,7 +101,7 @@ def test_vertical_masks_learn_and_say_who_must_not_work_together(mode):
 
 
 def test_a_seed_repeats_itself_and_ends_the_promise():
-    X, y = rows(300)
+    X, y = make_sizes(300)
     one, two = (FederatedNB(1.0, schema=SCHEMA, random_state=3).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     assert one.guarantee_.simulated
@@ -138,7 +109,7 @@ def test_a_seed_repeats_itself_and_ends_the_promise():
 
 
 def test_without_a_schema_it_warns_of_the_leak():
-    X, y = rows(200)
+    X, y = make_sizes(200)
     with pytest.warns(PrivacyWarning, match="FederatedNB"):
         nb = FederatedNB(1.0).fit(X, y)
     assert "NOT KEPT" in str(nb.guarantee_)
@@ -161,11 +132,11 @@ def test_without_a_schema_it_warns_of_the_leak():
     ],
 )
 def test_what_cannot_be_run_is_refused(options, match):
-    X, y = rows(50)
+    X, y = make_sizes(50)
     with pytest.raises((PrivacyError, SchemaError), match=match):
         FederatedNB(schema=SCHEMA, **options).fit(X, y)
 
 
 def test_a_key_that_no_aggregation_uses_is_refused(small_key):
     with pytest.raises(SchemaError, match="key is a Paillier key, which masks do not use"):
-        FederatedNB(key=small_key, schema=SCHEMA).fit(*rows(50))
+        FederatedNB(key=small_key, schema=SCHEMA).fit(*make_sizes(50))

@@ -25,14 +25,14 @@ pytest.importorskip("uvicorn")
 
 from ring_helpers import invitation
 from round_fixtures import NAMES, PARTIES, horizontal_manifest, table, vertical_manifest
-from test_collector import Served, frame, receiver_in, run_all, soon, unsigned
+from served_rounds import Served, frame, receiver_in, run_all, soon, unsigned
 
 from discreet.errors import FormatError
 from discreet.federated.alignment.collector_session import AlignmentSession
 from discreet.federated.alignment.owner_program import run_owner
 from discreet.federated.crypto.sealing import unseal_bytes
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service import collector_client as connections
+from discreet.federated.service import collector_client
 from discreet.federated.service.collector_client import CollectorClient, RoundClient
 from discreet.federated.service.provider import (
     ProviderInput,
@@ -46,6 +46,19 @@ from discreet.federated.service.server import RoundSession
 from discreet.federated.service.state_folder import StateFolder
 
 DIGESTS = ("sha256", "sha1", "md5", "sha512", "blake2b", "sha3_256")
+
+
+def run_round(manifest, folder):
+    """A round to its end, with the state of every party in the folder."""
+    running = RoundSession(PARTIES["collector"], manifest, folder / "collector")
+
+    def provide(line, seed):
+        return run_provider(line, ProviderInput(frame(seed)), folder / line.identity.name)
+
+    parts = [(name, lambda c, s=seed: provide(c, s)) for seed, name in enumerate(NAMES, 1)]
+    with Served(running) as url:
+        run_all(url, manifest, [*parts, receiver_in(folder)], folder)
+    assert running.is_result_confirmed
 
 
 def spellings(vector):
@@ -153,17 +166,7 @@ def test_a_state_folder_confirms_no_guess_of_the_counts(twin, tmp_path, monkeypa
         return message
 
     monkeypatch.setattr(StateFolder, "load_or_create", while_it_runs)
-    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "collector")
-    parts = [
-        (
-            name,
-            lambda c, s=seed: run_provider(c, ProviderInput(frame(s)), tmp_path / c.identity.name),
-        )
-        for seed, name in enumerate(NAMES, 1)
-    ]
-    with Served(running) as url:
-        run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
-    assert running.is_result_confirmed
+    run_round(manifest, tmp_path)
     assert len(seen) == 3
     guesses = guesses_around(exact)
     for folder in (tmp_path / "while it ran", tmp_path / "hospital-a"):
@@ -189,17 +192,7 @@ def test_a_folder_confirms_no_guess_wherever_its_provider_was_killed(
         in_clear(monkeypatch)
     manifest = unsigned(horizontal_manifest(epsilon=1.0, deadline=soon(900)))
     exact = _count_source(manifest, frame(1))
-    running = RoundSession(PARTIES["collector"], manifest, tmp_path / "collector")
-    parts = [
-        (
-            name,
-            lambda c, s=seed: run_provider(c, ProviderInput(frame(s)), tmp_path / c.identity.name),
-        )
-        for seed, name in enumerate(NAMES, 1)
-    ]
-    with Served(running) as url:
-        run_all(url, manifest, [*parts, receiver_in(tmp_path)], tmp_path)
-    assert running.is_result_confirmed
+    run_round(manifest, tmp_path)
     guesses = [(coded(guess.tolist()), *spellings(guess)) for guess in guesses_around(exact)]
     right = (coded(exact.tolist()), *spellings(exact))
     killed = [path for path in folders_of_the_killed if " hospital-a " in path.name]
@@ -216,7 +209,7 @@ def test_a_refused_provider_leaves_nothing_to_guess_from(twin, tmp_path, monkeyp
     """Its folder stays as it is: nobody starts it again."""
     if twin:
         in_clear(monkeypatch)
-    monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 0.0)
     manifest = unsigned(horizontal_manifest(epsilon=1.0, deadline=soon(900)))
     right = (coded(_count_source(manifest, frame(1)).tolist()),)
     with RoundClient("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as line:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from noise_laws import TAIL, laplace_law, share_law, sum_law, worst_ratio
 from round_fixtures import acquainted
 from scipy import stats
 
@@ -27,33 +28,6 @@ from discreet.randomness import CryptoRandom, SeededRandom
 
 FALSE_ALARM = 1e-6
 """Chance that a statistical test here fails although everything is right."""
-
-TAIL = 1 << 12
-
-
-def share_law(scale, needed):
-    """P(share = k), k = -TAIL … TAIL: a Polya draw minus another, by direct convolution."""
-    one = stats.nbinom.pmf(np.arange(TAIL + 1), 1 / needed, -math.expm1(-1 / scale))
-    return np.convolve(one, one[::-1])
-
-
-def sum_law(scale, needed, shares):
-    """The law of several shares together, by direct convolution of their laws."""
-    law = total = share_law(scale, needed)
-    for _ in range(shares - 1):
-        total = np.convolve(total, law)[TAIL:-TAIL]
-    return total
-
-
-def laplace_law(scale):
-    k = np.abs(np.arange(-TAIL, TAIL + 1))
-    return math.tanh(1 / (2 * scale)) * np.exp(-k / scale)
-
-
-def worst_ratio(law):
-    """The largest log-ratio of neighbouring outcomes where floating point can see them."""
-    seen = law[TAIL - 60 : TAIL + 61]
-    return float(np.abs(np.diff(np.log(seen))).max())
 
 
 @pytest.mark.parametrize(("parties", "tolerated"), [(2, 0), (2, 1), (3, 1), (5, 2), (8, 1)])

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from scipy import stats
 
-from discreet.federated.crypto import curve25519 as points
+from discreet.federated.crypto import curve25519
 from discreet.federated.crypto.curve25519 import (
     POINT_BYTES,
     blind_points,
@@ -51,10 +51,10 @@ def doubled(u):
 
 @pytest.mark.parametrize(("message", "element", "mapped", "cleared"), VECTORS)
 def test_the_vectors_of_rfc_9380(message, element, mapped, cleared):
-    domain = b"QUUX-V01-CS02-with-" + points.HASH_SUITE
-    found = points.hash_to_element(message, domain)
+    domain = b"QUUX-V01-CS02-with-" + curve25519.HASH_SUITE
+    found = curve25519.hash_to_element(message, domain)
     assert found == int(element, 16)
-    u = points.elligator(found)
+    u = curve25519.elligator(found)
     assert u == int(mapped, 16)
     assert to_point(message, domain) == u.to_bytes(POINT_BYTES, "little")
     for _ in range(3):  # the cofactor is eight
@@ -64,7 +64,7 @@ def test_the_vectors_of_rfc_9380(message, element, mapped, cleared):
 
 def test_every_element_maps_to_the_curve_and_domains_differ():
     for element in (0, 1, P - 1, *(secrets.randbelow(P) for _ in range(200))):
-        u = points.elligator(element)
+        u = curve25519.elligator(element)
         assert pow(u * (u * (u + A) + 1), (P - 1) // 2, P) in (0, 1)
     assert to_point(b"x", b"one") != to_point(b"x", b"two")
     with pytest.raises(ValueError, match="255"):
@@ -80,7 +80,7 @@ def test_blinding_commutes_and_keeps_the_order():
     assert parse_points(b"".join(there)) == there
 
 
-@pytest.mark.parametrize("u", sorted(points.SMALL_ORDER_COORDINATES))
+@pytest.mark.parametrize("u", sorted(curve25519.SMALL_ORDER_COORDINATES))
 def test_small_orders_are_refused_and_are_those(u):
     point = u.to_bytes(POINT_BYTES, "little")
     with pytest.raises(ProtocolError, match="small order"):

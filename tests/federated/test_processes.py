@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ import pytest
 pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
+from party_processes import PATIENCE, discreet, write_rows
 from round_fixtures import SCHEMA, table
 
 from discreet import NaiveBayesModel, Statistics
@@ -25,20 +25,7 @@ from discreet.federated.agreement.identity import Identity
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 90
 NAMES = ["hospital-a", "hospital-b", "hospital-c"]
-
-
-def discreet(*arguments, cwd):
-    run = subprocess.run(
-        [sys.executable, "-m", "discreet", "federated", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=PATIENCE,
-    )
-    assert run.returncode == 0, run.stderr
-    return run
 
 
 class Parties:
@@ -97,21 +84,6 @@ def identities(folder, *names, paillier=None):
         own = Identity.generate(name)
         (folder / f"{name}.identity.json").write_text(own.to_json())
         (folder / f"{name}.card.json").write_text(own.card.to_json())
-
-
-def write_rows(path, columns, codes, names, ids=None):
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*(["id"] if ids is not None else []), *names])
-        for row in range(len(codes)):
-            values = []
-            for name in names:
-                if name == "class":
-                    values.append(["no", "yes"][codes[row]])
-                    continue
-                value = columns[name][row]
-                values.append("" if value != value else value)
-            writer.writerow([*([ids[row]] if ids is not None else []), *values])
 
 
 def agreed(folder, *further, epsilon="inf", deadline=60, names=NAMES):

@@ -17,8 +17,8 @@ pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
 from crash_harness import run_round
+from party_processes import PATIENCE, write_rows
 from round_fixtures import SCHEMA, table
-from test_processes import PATIENCE, write_rows
 
 from discreet import NaiveBayesModel
 from discreet.cli.federated import processes

@@ -25,7 +25,7 @@ from discreet.federated import horizontal, vertical
 from discreet.federated.counters import Layout
 from discreet.federated.horizontal.arithmetic import make_slots
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.vertical import with_masks as vertical_masks
+from discreet.federated.vertical import with_masks
 from discreet.federated.vertical.party import VerticalParty
 from discreet.schema.cells import Grid
 
@@ -180,7 +180,7 @@ def test_a_vertical_result_is_the_exact_count_plus_three_known_shares(
     """The provider of a table, the label provider and the collector add one share each."""
     key = small_key if aggregation == "paillier" else None
     # of masks: a few rows at a time, or all
-    monkeypatch.setattr(vertical_masks, "BLOCK_WORDS", block)
+    monkeypatch.setattr(with_masks, "BLOCK_WORDS", block)
     places = {"hospital-a": 1, "hospital-b": 2, "labels": 10, "collector": 100}
 
     def share(party, provider, random):

@@ -17,7 +17,7 @@ from round_fixtures import (
     vector_of,
     vertical_manifest,
 )
-from test_collector import Served, frame, run_all, signed_round, soon, unsigned
+from served_rounds import Served, frame, run_all, signed_round, soon, unsigned
 
 from discreet.errors import FormatError, SchemaError
 from discreet.federated import horizontal, vertical
@@ -151,7 +151,7 @@ def test_a_result_that_cannot_be_written_is_not_confirmed_and_can_be_opened_agai
 
 def test_rows_and_values_are_checked_before_anyone_signs(tmp_path):
     """And labels that changed between two starts."""
-    manifest = unsigned(vertical_manifest(epsilon=math.inf, deadline=soon(5)))
+    manifest = unsigned(vertical_manifest(epsilon=math.inf, deadline=soon(600)))
     whole = {**frame(3, 40), "id": np.arange(40)}
     with RoundClient("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as connection:
         short = {name: column[:-1] for name, column in whole.items()}

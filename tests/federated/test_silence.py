@@ -13,7 +13,7 @@ pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 pytest.importorskip("resource")
 
-import log_assertions
+import silence_harness
 from crash_harness import FORK, PATIENCE, run_round
 from round_fixtures import SCHEMA
 
@@ -137,7 +137,7 @@ if os.environ.get("SOAK"):
 def test_no_function_that_takes_long_is_silent_in_a_round(partition, paillier, tmp_path, real_key):
     key = real_key if paillier else None
     with run_round(tmp_path / "round", partition=partition, key=key) as one:
-        one.target = log_assertions.act
+        one.target = silence_harness.act
         one.everyone()
         codes = {name: one.wait(name) for name in one.names}
         assert not any(silent(one, name) for name in one.names)
@@ -168,7 +168,7 @@ def test_no_other_command_is_silent(tmp_path):
     (tmp_path / "schema.json").write_text(SCHEMA.to_json())
     for name in ("a", "b", "c", "r"):
         code, said, quiet = run(
-            tmp_path, log_assertions.act, "identity", name, *["--paillier"] * (name == "r")
+            tmp_path, silence_harness.act, "identity", name, *["--paillier"] * (name == "r")
         )
         assert (code, quiet) == (0, ""), said
     assert "making a Paillier key of 3072 bits …" in said
@@ -180,7 +180,7 @@ def test_no_other_command_is_silent(tmp_path):
         ("show", "manifest.json"),
         ("invite", *owners, "-o", "invitation.json"),
     ):
-        code, said, quiet = run(tmp_path, log_assertions.act, *words)
+        code, said, quiet = run(tmp_path, silence_harness.act, *words)
         assert (code, quiet) == (0, ""), said
     align(tmp_path)
 
@@ -197,7 +197,7 @@ def align(folder):
         own = ("--identity", f"{name}.identity.json", "--state", f"kept-{name}", "--yes")
         whole = [step, *map(str, rest), *own]
         running[name] = FORK.Process(
-            target=log_assertions.act, args=(whole, str(folder), str(folder / name))
+            target=silence_harness.act, args=(whole, str(folder), str(folder / name))
         )
         running[name].start()
     for name, process in running.items():
@@ -211,6 +211,6 @@ def align(folder):
 @pytest.mark.slow
 def test_a_program_that_speaks_only_when_it_has_news_is_silent_at_once(tmp_path):
     """The twin: the same commands without the thread that looks at the clock."""
-    code, _, quiet = run(tmp_path, log_assertions.deaf, "identity", "a")
+    code, _, quiet = run(tmp_path, silence_harness.deaf, "identity", "a")
     assert code == 7
     assert "cli/federated/" in quiet

@@ -13,15 +13,13 @@ import numpy as np
 import pytest
 from round_fixtures import NAMES, PARTIES, table, vertical_manifest, vertical_round
 from scipy import stats
-from test_attacks import FALSE_ALARM, looks_uniform, shared, value_and_steps
+from uniformity import FALSE_ALARM, looks_uniform, shared, value_and_steps
 
 from discreet.federated.crypto.masks import expand_words
 from discreet.federated.crypto.sealing import compute_sealed_length, unseal_bytes
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.vertical import collector, receiver
-from discreet.federated.vertical import label_provider as label
-from discreet.federated.vertical import with_masks as vertical_masks
+from discreet.federated.vertical import collector, label_provider, receiver, with_masks
 
 ROWS = 20
 SEAL = compute_sealed_length(0)
@@ -32,14 +30,12 @@ MODES = pytest.mark.parametrize("mode", ["counts", "probabilities"])
 @pytest.fixture(autouse=True, params=[4, 8])
 def width(request, monkeypatch):
     """Words of 32 bits, and of 64: every claim holds for both."""
-    monkeypatch.setattr(
-        vertical_masks.VerticalMasks, "_compute_word_bytes", lambda way: request.param
-    )
+    monkeypatch.setattr(with_masks.VerticalMasks, "_compute_word_bytes", lambda way: request.param)
     return request.param
 
 
 def bytes_of_a_word():
-    return vertical_masks.VerticalMasks._compute_word_bytes(None)
+    return with_masks.VerticalMasks._compute_word_bytes(None)
 
 
 def held(data):
@@ -78,7 +74,7 @@ def uniform(rows):
 
 def cells_of(manifest, name, columns):
     """The zeros and ones, and the weights, of a provider's rows."""
-    way = vertical_masks.VerticalMasks(manifest)
+    way = with_masks.VerticalMasks(manifest)
     return np.concatenate(list(way.iter_row_weights(way.layouts[name], columns)), axis=1)
 
 
@@ -93,7 +89,7 @@ def without_seals(monkeypatch):
         ("unseal", open_),
         ("unseal_bytes", lambda key, content: content[:-SEAL]),
     ):
-        modules = (label, collector, receiver, vertical_masks)
+        modules = (label_provider, collector, receiver, with_masks)
         patched = [module for module in modules if hasattr(module, name)]
         assert patched, f"nothing there is called {name}"
         for module in patched:
@@ -102,16 +98,16 @@ def without_seals(monkeypatch):
 
 def without_pads(monkeypatch):
     """The twin in which the opener's pad is left out."""
-    real = vertical_masks.VerticalMasks.derive_pair_key
+    real = with_masks.VerticalMasks.derive_pair_key
     monkeypatch.setattr(
-        vertical_masks.VerticalMasks,
+        with_masks.VerticalMasks,
         "derive_pair_key",
         lambda way, own, other, purpose: (
             b"nothing" if purpose == "opening" else real(way, own, other, purpose)
         ),
     )
     monkeypatch.setattr(
-        vertical_masks,
+        with_masks,
         "expand_words",
         lambda key, count, width: (
             np.zeros(count, f"<u{width}") if key == b"nothing" else expand_words(key, count, width)
@@ -148,7 +144,7 @@ def combination_by_a_provider(manifest, correction, labels, cells):
 
 def sums_by_a_provider(manifest, shares):
     """Shares without one's own pads: sums that lack the collector's noise."""
-    way = vertical_masks.VerticalMasks(manifest)
+    way = with_masks.VerticalMasks(manifest)
     count = way.layouts[NAMES[1]].size
     pads = expanded(shared(manifest, NAMES[1], manifest.opener.name, "opening"), count)
     return signed(held(shares)[-count:] - pads)
@@ -246,7 +242,7 @@ def test_all_that_the_label_provider_opens_is_uniform(mode):
     seen = {"rows": [], "padded": [], "correction": [], "sums": []}
     for seed in range(40):
         manifest, _, codes, said = played(seed, mode)
-        way = vertical_masks.VerticalMasks(manifest)
+        way = with_masks.VerticalMasks(manifest)
         key = shared(manifest, "labels", "collector", "correction")
         dealt = unseal_bytes(key, said["collector", "labels", "correction"])
         seen["correction"].append(held(dealt).tolist())

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from noise_laws import TAIL, share_law, sum_law
 from round_fixtures import NAMES, PARTIES, horizontal_manifest, table, vertical_manifest
-from test_noise_and_masks import TAIL, share_law, sum_law
 
 from discreet.errors import PrivacyError
 from discreet.federated import horizontal, vertical

@@ -100,6 +100,7 @@ def test_every_way_to_ask_for_means_finds_them(options):
     assert nb.score(X, y) > 0.9
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_theta_is_the_papers_when_asked_and_the_best_otherwise():
     best = LocalNB(1.0, oracle="the", plan="paper", schema=PEOPLE.schema).fit(PEOPLE.X, PEOPLE.y)
     paper = LocalNB(1.0, oracle="the", theta=0.25, plan="paper", schema=PEOPLE.schema)
@@ -173,6 +174,7 @@ def test_the_promise_is_what_was_asked_for():
     np.testing.assert_array_equal(seeded.class_count_, again.class_count_)
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_a_schema_from_the_data_is_warned_about_and_not_promised():
     with pytest.warns(PrivacyWarning, match=r"write LocalNB\(schema=...\)"):
         nb = LocalNB(1.0).fit(PEOPLE.X, PEOPLE.y)

@@ -6,18 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet import Categorical, EstimationError, FormatError, LocalNB, Schema
-from discreet.cli import main
+from commands import run
+from discreet import EstimationError, FormatError, LocalNB
 from discreet.collection.simulation import simulate_tally
 from discreet.files.documents import dump_document
 from discreet.local import Plan, PlanOptions, Question, estimate_statistics, make_plan
 from discreet.local.waves import check_shares, combine_waves, next_plan
 from discreet.privacy.shuffling import Shuffle
 from discreet.randomness import as_random
+from schemas import make_answer_schema
 
-SCHEMA = Schema(
-    [Categorical(name, ["n", "y"], optional=False) for name in "abcdef"], "k", ["no", "yes"]
-)
+SCHEMA = make_answer_schema("abcdef", target="k", classes=["no", "yes"])
 
 
 def people(count, seed=0):
@@ -181,13 +180,6 @@ def test_too_few_reports_leave_the_weaker_promise():
 
 
 # ------------------------------------------------------------------ commands
-
-
-def run(capsys, *words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    out = capsys.readouterr()
-    return left.value.code, out.out, out.err
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ from discreet import Categorical, CentralNB, Numeric, Schema, SchemaError
 from discreet.estimators import base
 from discreet.privacy.ledger import Ledger
 from discreet.randomness import SeededRandom
-from discreet.schema import cells as encoding
+from discreet.schema import cells as cells_module
 from discreet.schema.cells import Cells, build_cells
 from discreet.tables import columns, counting, engines, frames, source
 from discreet.tables.in_memory import CountRequest
@@ -46,6 +46,10 @@ from discreet.tables.source import Sampling, TableSource
 BIG = 2**60 + 1
 """A whole number that no double has."""
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:overflow encountered in reduce:RuntimeWarning"  # of sums of values near 1e308
+)
 
 SCHEMA = Schema(
     [
@@ -161,7 +165,7 @@ MIXED_LABELS = {**WITHOUT_DATES, "y": [1, 1.0, True, "1", "a"]}
 
 
 KINDS_OF_ROWS: list[Callable[[Any], Any]] = [
-    list, tuple, deque, encoding.to_object_array, lambda row: pd.Series(row, dtype=object)
+    list, tuple, deque, cells_module.to_object_array, lambda row: pd.Series(row, dtype=object)
 ]  # fmt: skip
 
 
@@ -175,7 +179,7 @@ def from_mixed_labels(rows: list[Record]) -> list[Tables]:
 
 def as_objects(rows: list[Record]) -> pd.DataFrame:
     return pd.DataFrame(
-        {n: encoding.to_object_array(r[n] for r in rows) for n in rows[0]}, dtype=object
+        {n: cells_module.to_object_array(r[n] for r in rows) for n in rows[0]}, dtype=object
     )
 
 
@@ -788,9 +792,9 @@ def test_twin_equal_objects_are_one(
     case = ([row(word=second)], row(word=first), 0)
     assert_moves_one_cell(from_object_array, MEMORY, case)
     if isinstance(first, Decimal):  # as it was: with its zeros
-        monkeypatch.setattr(encoding, "format_value", str)
+        monkeypatch.setattr(cells_module, "format_value", str)
         assert_moves_one_cell(from_object_array, MEMORY, case)
-    monkeypatch.setattr(encoding, "_encode_objects", encoding._encode_distinct)
+    monkeypatch.setattr(cells_module, "_encode_objects", cells_module._encode_distinct)
     with pytest.raises(MISREAD):
         assert_moves_one_cell(from_object_array, MEMORY, case)
 
@@ -830,9 +834,10 @@ def test_twin_a_missing_number_makes_doubles(monkeypatch: pytest.MonkeyPatch) ->
 
     case = ([row(whole=BIG), row(whole=BIG + 1)], row(whole=None), 1)
     assert_moves_one_cell(from_polars, schema, case)
-    monkeypatch.setattr(encoding, "_encode_arrow", lambda column, index: encoding._encode_values(
-        column.to_pandas(), index
-    ))  # fmt: skip
+    encode = cells_module._encode_values
+    monkeypatch.setattr(
+        cells_module, "_encode_arrow", lambda column, index: encode(column.to_pandas(), index)
+    )
     with pytest.raises(MISREAD):
         assert_moves_one_cell(from_polars, schema, case)
 
@@ -917,7 +922,7 @@ def test_twin_batches_take_another_road(monkeypatch: pytest.MonkeyPatch) -> None
         return each_row(self, names, names)
 
     monkeypatch.setattr(source.Queries, "make_row_query", raw)
-    monkeypatch.setattr(encoding, "format_value", str)
+    monkeypatch.setattr(cells_module, "format_value", str)
     with pytest.raises(MISREAD):
         assert_moves_one_cell(from_duckdb, SCHEMA, case)
 

@@ -19,151 +19,34 @@ import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 import pytest
+from central_transcripts import (
+    EPSILON,
+    METHODS,
+    RECORDS,
+    SCHEMA,
+    Transcript,
+    cost,
+    crowd,
+    train,
+    transcript_of,
+    worst,
+)
 from scipy.special import log_softmax, logsumexp
 
-from discreet import Categorical, CentralNB, CryptoRandom, Numeric, PrivacyWarning, Schema
+from discreet import CentralNB, CryptoRandom, Numeric, PrivacyWarning, Schema
 from discreet.central import budget as budget_module
-from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
 from discreet.central import moments as moments_module
-from discreet.central import selection as choice_module
-from discreet.central import smooth_sensitivity as sensitivity_module
+from discreet.central import selection as selection_module
+from discreet.central import smooth_sensitivity
 from discreet.central import training as training_module
-from discreet.central.budget import Budget, CentralSettings
+from discreet.central.budget import Budget
 from discreet.central.smooth import compute_trim
-from discreet.estimation import estimate
-from discreet.mechanisms import additive_noise
 from discreet.mechanisms.additive import Cauchy, Gaussian, Laplace, LaplaceLogNormal
-from discreet.model import NaiveBayesModel
 from discreet.privacy.rounding import convert_rho_to_epsilon
-from discreet.schema.cells import encode_classes
-from discreet.statistics.statistics import Statistics
-from discreet.tables.source import InMemorySource
-
-SCHEMA = Schema(
-    [Numeric("a", 100, 101), Categorical("b", ["x", "y"])], "class", ["no", "yes"], outliers="clip"
-)
-RECORDS = list(itertools.product([100.0, 100.3, 101.0, math.nan], ["x", "y", None], ["no", "yes"]))
-METHODS = ["histogram", "moments", "global", "smooth", "trimmed"]
-EPSILON = 0.7
-
-
-class Transcript:
-    """What the three doors were given, and what they let out."""
-
-    def __init__(self, first):
-        self.first, self.given = first, []
-
-    def outcome(self, shape):
-        if not self.given:
-            return np.resize(np.array(self.first), shape)
-        return np.random.default_rng(len(self.given)).integers(0, 60, shape)
-
-    def add(self, noise, numbers, random):
-        out = self.outcome(numbers.shape)
-        exact = tuple(int(value) for value in np.ravel(numbers))
-        self.given.append(("laplace", noise.parameter, exact))
-        assert not noise.gaussian
-        assert noise.rounding_step == 1
-        return out
-
-    def release(self, law, value, scale, random, step):
-        self.given.append(("cauchy", type(law).__name__, (Fraction(value), Fraction(scale))))
-        return float(np.random.default_rng(len(self.given)).integers(0, 100)) * float(step)
-
-    def choose(self, quality, epsilon, random):
-        self.given.append(("choice", epsilon, tuple(int(one) for one in quality)))
-        return len(self.given) % len(quality)
-
-
-class Trained(NamedTuple):
-    statistics: Statistics
-    model: NaiveBayesModel
-
-
-def transcript_of(
-    monkeypatch, records, method, first=(20, 30), epsilon=EPSILON, schema=SCHEMA, **options
-):
-    """Train on records with fixed outcomes; give what was written down and what was released."""
-    found = Transcript(first)
-    monkeypatch.setattr(
-        budget_module.IntegerNoise,
-        "add",
-        lambda noise, numbers, random: found.add(noise, numbers, random),
-    )
-    monkeypatch.setattr(
-        additive_noise.AdditiveNoise,
-        "release",
-        lambda law, value, scale, random, step: found.release(law, value, scale, random, step),
-    )
-    monkeypatch.setattr(histogram_module, "sample_exponential_mechanism", found.choose)
-    monkeypatch.setattr(choice_module, "sample_exponential_mechanism", found.choose)
-    monkeypatch.setattr(corrections_module, "sample_exponential_mechanism", found.choose)
-    trained = train(records, method, epsilon, schema, **options)
-    # the seal of the statistics covers all that anyone ever sees
-    return found.given, trained.model.to_json() + trained.statistics.to_json(), trained
-
-
-def train(records, method, epsilon, schema, *, delta=0.0, max_weight=None, **options):
-    """Records are (a, b, class) or (a, b, class, weight)."""
-    columns = {
-        "a": np.array([one[0] for one in records], dtype=float),
-        "b": np.array([one[1] for one in records], dtype=object),
-    }
-    columns = {name: columns[name] for name in schema.names}
-    codes = encode_classes(schema, np.array([one[2] for one in records], dtype=object))
-    weights = None if max_weight is None else np.array([one[3] for one in records], dtype=float)
-    released = training_module.train(
-        InMemorySource(schema, columns, codes, weights, max_weight),
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        settings=CentralSettings(**options),
-        random=CryptoRandom(),
-    )
-    return Trained(released, estimate(released))
-
-
-def cost(one, other):
-    """The exact worst log-ratio of two transcripts with the same outcome."""
-    assert [step[:2] for step in one] == [step[:2] for step in other], "the noise itself differs"
-    total = Fraction(0)
-    for (kind, parameter, mine), (_, _, theirs) in zip(one, other, strict=True):
-        if kind == "laplace":
-            moved = sum(abs(a - b) for a, b in zip(mine, theirs, strict=True))
-            assert parameter > 0 or moved == 0, "released without noise"
-            total += Fraction(moved) / parameter if moved else 0
-        elif kind == "cauchy":
-            (f, s), (g, t) = mine, theirs
-            far = ((f - g) ** 2 + (s - t) ** 2) / (4 * s * t)  # sinh^2 of half the distance
-            total += Fraction(2 * math.asinh(math.sqrt(far)))
-        else:
-            p, q = (log_softmax(float(parameter) * np.array(x)) for x in (mine, theirs))
-            total += Fraction(float(np.abs(p - q).max()))
-    return total
-
-
-def worst(monkeypatch, method, bases, added=RECORDS, **options):
-    """The largest cost over tables and their neighbours; and that nothing else differs."""
-    seen, largest = {}, Fraction(0)
-
-    def look(records):
-        key = tuple(sorted(map(str, records)))
-        if key not in seen:
-            seen[key] = transcript_of(monkeypatch, records, method, **options)[:2]
-        return seen[key]
-
-    for base in bases:
-        given, released = look(base)
-        for record in added:
-            more, again = look([*base, record])
-            assert released == again, "something other than the released numbers got out"
-            largest = max(largest, cost(given, more))
-    return largest
 
 
 def tables(largest=1, many=4):
@@ -220,8 +103,8 @@ def test_the_choice_of_features_is_paid_for(monkeypatch):
 
 @pytest.mark.slow
 def test_twin_features_chosen_by_a_quality_that_one_record_moves_by_four(monkeypatch):
-    true = choice_module.compute_table_quality
-    monkeypatch.setattr(choice_module, "compute_table_quality", lambda *given: 4 * true(*given))
+    true = selection_module.compute_table_quality
+    monkeypatch.setattr(selection_module, "compute_table_quality", lambda *given: 4 * true(*given))
     assert worst(monkeypatch, "histogram", tables(), first=FEW) > Fraction(EPSILON)
 
 
@@ -343,6 +226,7 @@ def test_classes_and_categories_never_come_from_the_data():
     assert (table.variances > 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_twin_without_a_schema_the_classes_leak_and_that_is_said():
     X = np.array([[100.2], [100.4], [100.6]] * 10)
     with pytest.warns(PrivacyWarning, match="classes were taken from the data"):
@@ -526,16 +410,6 @@ def test_twin_noise_for_one_step_of_a_weight(monkeypatch, released):
 # Smooth sensitivity, at sizes where trimming leaves something over.
 
 
-def crowd(size, seed=0):
-    """Records of both classes, most of them close together, a few missing."""
-    rng = np.random.default_rng(seed)
-    near = np.clip(rng.normal(100.5, 0.05, size), 100, 101)
-    return [
-        (math.nan if i % 11 == 5 else float(a), "xy"[i % 2], ("no", "yes")[i % 3 > 0])
-        for i, a in enumerate(near)
-    ]
-
-
 SLACK = Fraction(1, 10**9)
 """Of float arithmetic in the smooth bounds and in this test."""
 
@@ -559,9 +433,9 @@ def test_a_record_costs_at_most_epsilon_in_a_crowd(monkeypatch, method, missing,
 
 def test_twin_a_trimmed_bound_that_is_too_small(monkeypatch):
     """A bound a thousand times too small."""
-    true = sensitivity_module.bound_trimmed_mean_sensitivity
+    true = smooth_sensitivity.bound_trimmed_mean_sensitivity
     monkeypatch.setattr(
-        sensitivity_module, "bound_trimmed_mean_sensitivity", lambda *given: true(*given) / 1000
+        smooth_sensitivity, "bound_trimmed_mean_sensitivity", lambda *given: true(*given) / 1000
     )
     options = {"first": (20, 40), "epsilon": 5.0}
     assert worst(monkeypatch, "trimmed", [crowd(60)], **options) > 10
@@ -630,12 +504,12 @@ def test_next_to_a_rounding_trimming_costs_no_privacy(monkeypatch):
 
 def test_twin_a_trimmed_mean_rounded_to_a_float_near_the_lower_bound(monkeypatch):
     """Its sensitivity lies far below the rounding of numbers as large as the bound."""
-    true, low = sensitivity_module.compute_trimmed_mean, 1.7e9 * 2**16
+    true, low = smooth_sensitivity.compute_trimmed_mean, 1.7e9 * 2**16
 
     def rounded(k, trim, lower, upper):
         return Fraction(float(low + float(true(k, trim, lower, upper)))) - Fraction(low)
 
-    monkeypatch.setattr(sensitivity_module, "compute_trimmed_mean", rounded)
+    monkeypatch.setattr(smooth_sensitivity, "compute_trimmed_mean", rounded)
     assert far_cost(monkeypatch, "trimmed", next_to_a_rounding()) > 3
 
 

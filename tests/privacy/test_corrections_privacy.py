@@ -11,11 +11,11 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import central_transcripts
 import numpy as np
 import pytest
-import test_central_privacy as central
+from central_transcripts import EPSILON, RECORDS, SCHEMA, cost, transcript_of, worst
 from scipy.special import log_softmax
-from test_central_privacy import EPSILON, RECORDS, SCHEMA, cost, transcript_of, worst
 
 from discreet import Categorical, CryptoRandom
 from discreet.central import corrections as corrections_module
@@ -153,7 +153,7 @@ def train_on_three(records, method, epsilon, schema, **options):
         settings=CentralSettings(**options),
         random=CryptoRandom(),
     )
-    return central.Trained(released, estimate(released))
+    return central_transcripts.Trained(released, estimate(released))
 
 
 @pytest.mark.slow
@@ -161,13 +161,13 @@ def train_on_three(records, method, epsilon, schema, **options):
 def test_pairs_are_chosen_at_half_the_exponent(monkeypatch, factor):
     """A record raises some qualities and lowers others; known bad: exp(epsilon q)."""
     monkeypatch.setattr(corrections_module, "TWO_SIDED_FACTOR", factor)
-    monkeypatch.setattr(central, "train", train_on_three)
+    monkeypatch.setattr(central_transcripts, "train", train_on_three)
 
     def mostly_yes(self, shape):
         one = np.array(self.first) if not self.given else np.array([[0], [60]])
         return np.broadcast_to(one, shape).copy()
 
-    monkeypatch.setattr(central.Transcript, "outcome", mostly_yes)
+    monkeypatch.setattr(central_transcripts.Transcript, "outcome", mostly_yes)
     added = [(100.0, "x", "no"), (101.0, "x", "no"), (100.0, "x", "yes"), (101.0, "y", "yes")]
     options = {"first": (1_000, 79_000), "schema": TRIPLE, "added": added}
     options["only"] = "choice of pair"

@@ -12,17 +12,16 @@ from dataclasses import replace
 from fractions import Fraction
 from unittest.mock import patch
 
+import central_transcripts
 import numpy as np
 import pytest
-import test_central_privacy as central
-from test_central_privacy import EPSILON, RECORDS, SCHEMA, cost, transcript_of
+from central_transcripts import EPSILON, RECORDS, SCHEMA, cost, transcript_of
 
 from discreet import Categorical, CryptoRandom, Numeric
 from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
-from discreet.central import selection as choice_module
+from discreet.central import selection, smooth_sensitivity
 from discreet.central import smooth as smooth_module
-from discreet.central import smooth_sensitivity as sensitivity_module
 from discreet.central import training as training_module
 from discreet.central.budget import Budget, CentralSettings
 from discreet.central.corrections import RESIDUAL_STEPS, CorrectionBudget
@@ -63,12 +62,12 @@ def train_on_four(records, method, epsilon, schema, *, delta=0.0, **options):
         settings=CentralSettings(**options),
         random=CryptoRandom(),
     )
-    return central.Trained(released, estimate(released))
+    return central_transcripts.Trained(released, estimate(released))
 
 
 @pytest.fixture
 def four(monkeypatch):
-    monkeypatch.setattr(central, "train", train_on_four)
+    monkeypatch.setattr(central_transcripts, "train", train_on_four)
 
 
 def every_table():
@@ -131,7 +130,7 @@ def test_of_several_features_each_choice_costs_its_own_charge(monkeypatch, four)
     names = [f"choice of feature {k + 1} of {number}" for k in range(number)]
     assert [name for name in choices(given, trained) if "feature" in name] == names
     assert Fraction(1, 3) < excess_of_choices(monkeypatch, SEVERAL) <= 1
-    assert central.worst(monkeypatch, "histogram", [[], RECORDS[3:9]], **SEVERAL) <= 5
+    assert central_transcripts.worst(monkeypatch, "histogram", [[], RECORDS[3:9]], **SEVERAL) <= 5
 
 
 def terms_of_choices(monkeypatch, tables):
@@ -329,7 +328,7 @@ def test_twin_a_share_from_the_exact_number_of_people(monkeypatch, four, module)
     exact, plain, true = (
         [],
         histogram_module.release_histogram,
-        choice_module.compute_subsample_share,
+        selection.compute_subsample_share,
     )
 
     def histogram(source, *rest):
@@ -423,13 +422,13 @@ def trims_of(monkeypatch, records, first):
     """How many values were left out, of the mean and of the squares of each class."""
     given = []
     for name in ("compute_trimmed_mean", "bound_trimmed_mean_sensitivity"):
-        true = getattr(sensitivity_module, name)
+        true = getattr(smooth_sensitivity, name)
 
         def noted(k, trim, *rest, true=true):
             given.append(trim)
             return true(k, trim, *rest)
 
-        monkeypatch.setattr(sensitivity_module, name, noted)
+        monkeypatch.setattr(smooth_sensitivity, name, noted)
     transcript_of(monkeypatch, records, "trimmed", first, 5.0)
     return given
 
@@ -441,7 +440,7 @@ def test_how_many_are_trimmed_follows_from_noisy_counts(monkeypatch, size):
     _, beta = SmoothNoiseBudget(None, Budget(5.0)).calibrate_share(share)
     expected = [compute_trim(float(count), beta) for count in first for _ in range(4)]
     assert 0 < expected[0] < expected[-1]
-    assert trims_of(monkeypatch, central.crowd(size), first) == expected
+    assert trims_of(monkeypatch, central_transcripts.crowd(size), first) == expected
 
 
 def test_twin_as_many_trimmed_as_there_are_people(monkeypatch):
@@ -451,5 +450,7 @@ def test_twin_as_many_trimmed_as_there_are_people(monkeypatch):
         return true(k, levels, betas, float(len(k)))
 
     monkeypatch.setitem(smooth_module.STATISTIC_PAIRS, "trimmed", exact)
-    one, two = (trims_of(monkeypatch, central.crowd(size), (900, 2000)) for size in (60, 400))
+    one, two = (
+        trims_of(monkeypatch, central_transcripts.crowd(size), (900, 2000)) for size in (60, 400)
+    )
     assert one != two

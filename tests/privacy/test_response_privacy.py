@@ -32,6 +32,7 @@ from discreet.privacy.rounding import (
     sum_rounded_up,
 )
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
+from schemas import BITS as SCHEMA
 
 Output = tuple[Any, ...]
 Chances = dict[Output, Fraction]
@@ -152,11 +153,6 @@ def test_errors_say_where_nothing_can_be_estimated():
 
 
 # ---------------------------------------------------------------- whole sheets, as serialised
-SCHEMA = Schema(
-    [Categorical("a", ["n", "y"], optional=False), Categorical("b", ["n", "y"], optional=False)],
-    "c",
-    ["n", "y"],
-)
 TWO = Questionnaire(
     SCHEMA,
     [Group(("a", "c"), theta=0.3), Group(("b",), epsilon=1.0)],

@@ -26,8 +26,7 @@ from discreet.privacy.shuffling import (
     is_epsilon_kept,
 )
 from discreet.survey import Group, PersonalLaw, Questionnaire
-
-SCHEMA = Schema([Categorical("a", ["x", "y"], optional=False)], "c", ["no", "yes"])
+from schemas import LETTER as SCHEMA
 
 
 def with_one_more(bags, law):

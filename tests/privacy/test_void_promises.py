@@ -113,6 +113,7 @@ WAYS: dict[str, Callable[[Schema, int | None], list[Guarantee]]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_to_a_promise_is_voided_by_an_inferred_schema_and_by_a_seed(way: str) -> None:
     walk = WAYS[way]

@@ -203,3 +203,20 @@ def problem(answer: httpx.Response) -> str:
     body = json.loads(answer.content)
     assert body["status"] == answer.status_code
     return body["type"].removeprefix("urn:discreet:problem:")
+
+
+def bytes_of(database: Database) -> dict[Path, bytes]:
+    """Every byte that the database has on the disk."""
+    if database.is_sqlite:
+        path = Path(str(database.url.database))
+        return {file: content for file, content in files_in(path.parent).items()
+                if file.name.startswith(path.name) and file.parent == path.parent}  # fmt: skip
+    with database.read_engine.connect() as connection:
+        folder = Path(connection.exec_driver_sql("SHOW data_directory").scalar_one())
+        query = "SELECT oid FROM pg_database WHERE datname = current_database()"
+        own = connection.exec_driver_sql(query).scalar_one()
+        places = (folder / "base" / str(own), folder / "pg_wal")
+        before = [files_in(place) for place in places]
+        connection.exec_driver_sql("CHECKPOINT")  # pages are written, and old logs given up
+    found = {Path("before") / path.name: content for one in before for path, content in one.items()}
+    return found | files_in(places[0]) | files_in(places[1])

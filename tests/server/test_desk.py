@@ -839,7 +839,7 @@ def test_verify_finds_every_change(live: Live, monkeypatch: pytest.MonkeyPatch) 
     assert good.exit_code == 0, good.output
     assert "CHANGED" not in good.output
     assert Bundle().digest in run.invoke(main, ["verify"]).output
-    from discreet.server import verify as verifying
+    from discreet.server import verify
 
     client = new_client()
 
@@ -847,16 +847,16 @@ def test_verify_finds_every_change(live: Live, monkeypatch: pytest.MonkeyPatch) 
         answer = client.get(address)
         return answer.status_code, answer.content, answer.headers["content-security-policy"]
 
-    every = verifying.verify_page(url, fetch)
+    every = verify.verify_page(url, fetch)
     assert all(one.same for one in every)
     names = [one.name for one in every]
     assert {"the page", "content policy", "announcement", "document", *Bundle().files} == set(names)
     survey = live.server.surveys.find_survey("jobs")
     assert survey is not None
     named = f"{url}#d={survey.announcement.digest.removeprefix('sha256:')}"
-    assert all(one.same for one in verifying.verify_page(named, fetch))
+    assert all(one.same for one in verify.verify_page(named, fetch))
     other = f"{url}#d={'0' * 64}"
-    assert [one.name for one in verifying.verify_page(other, fetch) if not one.same] == [
+    assert [one.name for one in verify.verify_page(other, fetch) if not one.same] == [
         "announcement"
     ]
     told = f"{live.base}/api/v1/surveys/jobs"
@@ -874,7 +874,7 @@ def test_verify_finds_every_change(live: Live, monkeypatch: pytest.MonkeyPatch) 
                 return status, body.replace(b'"asks":""', b'"asks":"x"'), policy
             return status, body.replace(b"e", b"E", 1) if address == where else body, policy
 
-        changed = [one.name for one in verifying.verify_page(url, lying) if not one.same]
+        changed = [one.name for one in verify.verify_page(url, lying) if not one.same]
         assert changed == [name]
     assert run.invoke(main, ["verify", f"{live.base}/s/unknown"]).exit_code != 0
 

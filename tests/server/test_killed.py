@@ -13,20 +13,15 @@ import http.client
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from server_processes import Process, process
 from servers import added, client, files_in, fresh_postgres, plan, report, stored_ids
-from test_server_drafts import process
 
 from discreet.server.access import Access
 from discreet.server.arrivals import Arrival, store_arrivals
@@ -38,51 +33,6 @@ from discreet.server.tallies import has_same_counts, load_tally, recount_reports
 
 ROUNDS = int(os.environ.get("DISCREET_ROUNDS", "10"))
 SENDERS = 4
-
-
-class Process:
-    """``discreet serve`` on a port of its own."""
-
-    def __init__(
-        self,
-        url: str,
-        plan_file: Path,
-        *more: str,
-        before: Callable[[], None] | None = None,
-        program: str = "",
-    ) -> None:
-        discreet = ["-c", program] if program else ["-m", "discreet"]
-        command = [sys.executable, *discreet, "serve", str(plan_file), "--database", url]
-        self.running = subprocess.Popen(
-            [
-                *command,
-                "--port",
-                "0",
-                "--rate",
-                "0",
-                "--batch",
-                "10",
-                *more,
-                "--settle-every",
-                "0.05",
-                "--json",
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=before,
-        )
-        assert self.running.stdout is not None
-        text = ""
-        while not text.endswith("}\n"):
-            line = self.running.stdout.readline()
-            assert line, self.running.communicate()[1]
-            text += line
-        self.port = urlsplit(json.loads(text)["collector"]).port
-
-    def kill(self) -> None:
-        self.running.send_signal(signal.SIGKILL)
-        self.running.communicate()
 
 
 def sent(

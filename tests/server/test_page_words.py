@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import discreet.server.bundle as bundled
+from discreet.server import bundle
 from discreet.server.bundle import Bundle
 
 BUNDLE = Bundle()
-HERE = Path(bundled.__file__).parent
+HERE = Path(bundle.__file__).parent
 ENGLISH = BUNDLE.words["en"]
 
 

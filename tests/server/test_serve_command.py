@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import pytest
 from click.testing import CliRunner
+from server_processes import Process
 from servers import Live, added, fresh_postgres, plan, questionnaire, report, serving
-from test_killed import Process
 
 from discreet.cli import main
 from discreet.cli.serve import _warn_overdue

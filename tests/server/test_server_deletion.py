@@ -20,6 +20,7 @@ import pytest
 import sqlalchemy as sql
 from servers import (
     added,
+    bytes_of,
     fresh_postgres,
     problem,
     questionnaire,
@@ -27,7 +28,6 @@ from servers import (
     serving,
     stored_ids,
 )
-from test_server_unlinkable import bytes_of
 
 from discreet import Categorical, Schema
 from discreet.local import PlanOptions, make_plan

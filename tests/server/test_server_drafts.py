@@ -5,20 +5,15 @@ And a clock that is wrong for a while ends nothing for good.
 
 from __future__ import annotations
 
-import re
 import resource
-import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
+from server_processes import process
 from servers import Live, added, client, plan, problem, questionnaire, report, serving
 
 from discreet.collection.announcement import Announcement
@@ -191,30 +186,6 @@ def spoken(base: str, content: bytes) -> bytes:
 
 
 # ---------------------------------------------------------------- the log
-
-
-@contextmanager
-def process(folder: Path, patch: str = "") -> Iterator[tuple[str, Any, Path]]:
-    """``discreet serve`` with an open plan: its address, the process, and what it writes."""
-    (folder / "plan.json").write_text(plan().to_json())
-    log = folder / "log"
-    script = f"{patch}\nfrom discreet.cli import main\nmain()"
-    options = ["serve", "plan.json", "--port", "0", "--rate", "0"]
-    command = [sys.executable, "-c", script, *options]
-    with log.open("wb") as err:
-        running = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=err)
-        try:
-            assert running.stdout is not None
-            line = running.stdout.readline().decode()
-            base = re.sub(r"^respondents\s+(http://[^/]+)/.*\s*$", r"\1", line)
-            with client(base) as asking:
-                while asking.get("/health").status_code != 200:
-                    continue
-            yield base, running, log
-        finally:
-            running.send_signal(signal.SIGTERM)
-            running.wait(60)
-            running.stdout.close()
 
 
 BROKEN = (

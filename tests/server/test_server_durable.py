@@ -20,6 +20,7 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sql
+from server_processes import Process
 from servers import (
     Live,
     added,
@@ -32,7 +33,6 @@ from servers import (
     stored_ids,
 )
 from sqlalchemy.exc import SQLAlchemyError
-from test_killed import Process
 
 from discreet.collection.announcement import Announcement
 from discreet.errors import DiscreetError, FormatError
@@ -65,14 +65,12 @@ main()
 """
 
 
-def calls_before_201(level: str, folder: Path) -> list[str]:
-    """System calls of a server between a report that comes in and its 201."""
+def trace_calls(folder: Path, program: str, calls: str, *options: str, reports: int) -> list[str]:
+    """System calls of a server, run as a program under strace, to which reports come in."""
     collection = plan()
     (folder / "plan.json").write_text(collection.to_json())
     log = folder / "calls"
-    traced = "read,recvfrom,recvmsg,write,sendto,sendmsg,writev,fsync,fdatasync"
-    command = ["strace", "-f", "-s", "64", "-e", f"trace={traced}", "-o", str(log)]
-    program = TRACED.format(level=level)
+    command = ["strace", "-f", *options, "-s", "64", "-e", f"trace={calls}", "-o", str(log)]
     process = subprocess.Popen(
         [*command, sys.executable, "-c", program], cwd=folder, stdout=subprocess.PIPE, text=True
     )
@@ -84,7 +82,7 @@ def calls_before_201(level: str, folder: Path) -> list[str]:
         text += line
     base = json.loads(text)["collector"].partition("/desk")[0]
     try:
-        for _ in range(2):  # the second one, when nothing is new any more
+        for _ in range(reports):
             answer = httpx.post(
                 f"{base}/api/v1/surveys/plan/reports",
                 content=report(collection)[0].to_json(),
@@ -96,7 +94,14 @@ def calls_before_201(level: str, folder: Path) -> list[str]:
         traced_one = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
         os.kill(int(traced_one.split()[0]), signal.SIGTERM)
         process.communicate()
-    lines = log.read_text().splitlines()
+    return log.read_text().splitlines()
+
+
+def calls_before_201(level: str, folder: Path) -> list[str]:
+    """System calls of a server between a report that comes in and its 201."""
+    calls = "read,recvfrom,recvmsg,write,sendto,sendmsg,writev,fsync,fdatasync"
+    # of the second report, when nothing is new any more
+    lines = trace_calls(folder, TRACED.format(level=level), calls, reports=2)
     came = [n for n, line in enumerate(lines) if '"POST /api/v1/surveys/plan/reports' in line]
     went = [n for n, line in enumerate(lines) if '"HTTP/1.1 201 Created' in line]
     assert len(came) == len(went) == 2
@@ -135,36 +140,10 @@ def key_before_201(folder: Path, twin: str = "") -> str:
     Letters in order: k its file is written, s it is synced, f its folder is, g the one above and
     h the one in which all keys are; c the database is.
     """
-    collection = plan()
-    (folder / "plan.json").write_text(collection.to_json())
-    log = folder / "calls"
-    traced = "openat,fsync,fdatasync,link,linkat,sendto,sendmsg,write,writev"
-    command = ["strace", "-f", "-y", "-s", "64", "-e", f"trace={traced}", "-o", str(log)]
+    calls = "openat,fsync,fdatasync,link,linkat,sendto,sendmsg,write,writev"
     program = KEYS_TRACED.format(twin=twin)
-    process = subprocess.Popen(
-        [*command, sys.executable, "-c", program], cwd=folder, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    text = ""
-    while not text.endswith("}\n"):
-        line = process.stdout.readline()
-        assert line, "the server did not start"
-        text += line
-    base = json.loads(text)["collector"].partition("/desk")[0]
-    try:
-        answer = httpx.post(
-            f"{base}/api/v1/surveys/plan/reports",
-            content=report(collection)[0].to_json(),
-            headers={"Content-Type": "application/json"},
-            timeout=60,
-        )
-        assert answer.status_code == 201, answer.text
-    finally:
-        traced_one = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-        os.kill(int(traced_one.split()[0]), signal.SIGTERM)
-        process.communicate()
     letters = ""
-    for line in log.read_text().splitlines():
+    for line in trace_calls(folder, program, calls, "-y", reports=1):
         if '"HTTP/1.1 201' in line:
             break
         if re.search(r"\blink(at)?\(.*/batches/", line):

@@ -17,8 +17,8 @@ from typing import Any
 
 import httpx
 import pytest
+from server_processes import Process
 from servers import client, plan, report
-from test_killed import Process
 
 from discreet.collection.parquet_reports import ReportFile
 from discreet.server.access import Access

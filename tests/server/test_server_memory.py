@@ -12,8 +12,8 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from server_processes import process
 from servers import Live, added, client, plan, problem, serving
-from test_server_drafts import process
 
 from discreet.hosting.body_limit import ANONYMOUS_BODY_BYTES, BodyLimit
 from discreet.server.app import create_application

@@ -25,8 +25,7 @@ from servers import (
 from discreet.collection.announcement import Announcement
 from discreet.collection.report import derive_report_id
 from discreet.server import database as db
-from discreet.server import settling as settle
-from discreet.server import surveys
+from discreet.server import settling, surveys
 from discreet.server.database import Database
 from discreet.server.intake import ReportRow
 from discreet.server.sealed_arrivals import WaitingArrival
@@ -182,7 +181,7 @@ def test_twin_a_report_that_is_only_marked_as_withdrawn_is_still_there(
         where = (here.survey == number, here.mark == waiting.mark)
         connection.execute(sql.update(db.arrival).where(*where).values(live=0))
 
-    monkeypatch.setattr(settle, "withdraw_arrival", mark_only)
+    monkeypatch.setattr(settling, "withdraw_arrival", mark_only)
     number = added(database, plan(), entry="invited", batch=5)
     with serving(database) as live:
         before, after = left_after_withdrawing(live, number)

@@ -22,8 +22,8 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sql
-from servers import Live, added, files_in, fresh_postgres, plan, report, serving, waiting_in
-from test_killed import Process
+from server_processes import Process
+from servers import Live, added, bytes_of, fresh_postgres, plan, report, serving, waiting_in
 
 from discreet.collection.announcement import Announcement
 from discreet.server import database as db
@@ -76,23 +76,6 @@ def by_transactions(database: Database) -> list[Guess]:
             pairs = zip((h for (h,) in hashes), (i for (i,) in ids), strict=True)
             guesses.append(list(pairs))
         return guesses
-
-
-def bytes_of(database: Database) -> dict[Path, bytes]:
-    """Every byte that the database has on the disk."""
-    if database.is_sqlite:
-        path = Path(str(database.url.database))
-        return {file: content for file, content in files_in(path.parent).items()
-                if file.name.startswith(path.name) and file.parent == path.parent}  # fmt: skip
-    with database.read_engine.connect() as connection:
-        folder = Path(connection.exec_driver_sql("SHOW data_directory").scalar_one())
-        query = "SELECT oid FROM pg_database WHERE datname = current_database()"
-        own = connection.exec_driver_sql(query).scalar_one()
-        places = (folder / "base" / str(own), folder / "pg_wal")
-        before = [files_in(place) for place in places]
-        connection.exec_driver_sql("CHECKPOINT")  # pages are written, and old logs given up
-    found = {Path("before") / path.name: content for one in before for path, content in one.items()}
-    return found | files_in(places[0]) | files_in(places[1])
 
 
 def keys_left(database: Database) -> list[Key]:

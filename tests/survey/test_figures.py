@@ -10,7 +10,7 @@ from scipy import stats
 
 from discreet import Categorical, EstimationError, Schema
 from discreet.collection.simulation import simulate_tally
-from discreet.papers import surveys as figures
+from discreet.papers import surveys
 from discreet.papers.results import PaperCell, PaperResults, check_statements
 from discreet.randomness import SeededRandom
 from discreet.survey.inversion import estimate_statistics
@@ -28,9 +28,9 @@ def test_sufficient_statistics_have_the_law_of_real_sheets(model):
     X = (rng.random((400, 3)) < np.where(y[:, None] == 1, 0.7, 0.2)).astype(int)
     rows, where = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
     counts = np.bincount(where.ravel(), minlength=len(rows))
-    split = figures.Split(rows[:, :-1], rows[:, -1], counts, counts)
-    totals, values = figures.estimate_counts(
-        figures.draw_sent_counts(split, 0.7, model, 300, 1), 0.7, model, 400
+    split = surveys.Split(rows[:, :-1], rows[:, -1], counts, counts)
+    totals, values = surveys.estimate_counts(
+        surveys.draw_sent_counts(split, 0.7, model, 300, 1), 0.7, model, 400
     )
     names = ["x", "y", "z"]
     schema = Schema([Categorical(n, [0, 1], optional=False) for n in names], "c", [0, 1])
@@ -49,17 +49,17 @@ def test_sufficient_statistics_have_the_law_of_real_sheets(model):
 
 
 def test_the_privacy_plot_is_as_the_paper_says():
-    cells = [cell for cell in figures.list_cells(True) if cell.figure == "6"]
-    values = {cell: figures.compute(cell, 2, True)["privacy"][0] for cell in cells}
+    cells = [cell for cell in surveys.list_cells(True) if cell.figure == "6"]
+    values = {cell: surveys.compute(cell, 2, True)["privacy"][0] for cell in cells}
     table = {
         share: [
             values[PaperCell.from_parameters("6", share=share, theta=k / 10)] for k in range(11)
         ]
-        for share in figures.PERSONAL_SHARES
+        for share in surveys.PERSONAL_SHARES
     }
-    assert figures.find_privacy_faults(table) == []
+    assert surveys.find_privacy_faults(table) == []
     table[0.1][3] = 0.5  # the known-bad twin is found
-    assert figures.find_privacy_faults(table)
+    assert surveys.find_privacy_faults(table)
 
 
 def test_related_questions_are_undefined_at_one_half():
@@ -73,8 +73,8 @@ def test_related_questions_are_undefined_at_one_half():
 def test_the_verdicts_are_these(monkeypatch):
     """300 repetitions of every cell on both tables."""
     monkeypatch.setattr(figures, "DEFAULT_REPEATS", 2)
-    values = {cell: figures.compute(cell, 300, True) for cell in figures.list_cells(True)}
-    findings = check_statements(figures.STATEMENTS, PaperResults(values))
+    values = {cell: surveys.compute(cell, 300, True) for cell in surveys.list_cells(True)}
+    findings = check_statements(surveys.STATEMENTS, PaperResults(values))
     found = {claim: finding.verdict for claim, finding in findings.items()}
     verdicts = list(found.values())
     assert verdicts[:5] == ["holds"] * 3 + ["holds", "holds only for few questions"]
@@ -83,7 +83,7 @@ def test_the_verdicts_are_these(monkeypatch):
     ours = PaperResults(values).compute_mean(
         "2", "ours", table="adult", model="unrelated", theta=1.0
     )
-    assert ours == pytest.approx(figures.score_undisguised("adult"), abs=1e-12)
+    assert ours == pytest.approx(surveys.score_undisguised("adult"), abs=1e-12)
     swapped = {  # the known-bad twin: accuracies by the wrong theta
         cell: values[
             PaperCell.from_parameters(
@@ -97,7 +97,7 @@ def test_the_verdicts_are_these(monkeypatch):
         else value
         for cell, value in values.items()
     }
-    findings = check_statements(figures.STATEMENTS, PaperResults(swapped))
+    findings = check_statements(surveys.STATEMENTS, PaperResults(swapped))
     bad = [finding.verdict for finding in findings.values()]
     assert bad[:3] != ["holds"] * 3
 

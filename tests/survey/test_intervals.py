@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from discreet import Categorical, Schema, estimate
+from discreet import estimate
 from discreet.collection.simulation import simulate_tally
 from discreet.collection.tally import Tally
 from discreet.randomness import SeededRandom
@@ -19,8 +19,8 @@ from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 from discreet.survey.testing import estimate_sheet_accuracy
 from discreet.survey.variance import ChannelVariance, compute_score_interval
+from schemas import BITS as SCHEMA
 
-SCHEMA = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", ["n", "y"])
 SURVEYS = {
     "one group": Questionnaire.from_schema(SCHEMA, 0.4),
     "nearly open": Questionnaire.from_schema(SCHEMA, 0.9),

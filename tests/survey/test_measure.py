@@ -23,8 +23,7 @@ from discreet.survey.measure import (
     measure_privacy,
 )
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
-
-BITS = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", ["n", "y"])
+from schemas import BITS
 
 
 def published_pse(wa, wy, theta):
@@ -241,7 +240,7 @@ def test_a_report_never_lifts_a_belief_beyond_what_epsilon_allows():
 @pytest.mark.parametrize("spanning", [False, True])
 def test_large_questionnaires_are_averaged_over_invented_sheets(spanning, monkeypatch):
     schema = Schema([Categorical(f"q{k}", [0, 1], optional=False) for k in range(3)], "c", [0, 1])
-    from discreet.survey import measure as module
+    from discreet.survey import measure
 
     survey = Questionnaire.from_schema(schema, 0.5)
     if spanning:
@@ -249,7 +248,7 @@ def test_large_questionnaires_are_averaged_over_invented_sheets(spanning, monkey
         law = [PersonalLaw(("q0", "q2"), (20, 1, 1, 20))]
         survey = Questionnaire(schema, groups, law, personal="own")
     exact = measure_privacy(survey, Beliefs.from_margins(survey, {"q0": [0.9, 0.1]}))
-    monkeypatch.setattr(module, "MAX_ENUMERATED_SHEETS", 1)
+    monkeypatch.setattr(measure, "MAX_ENUMERATED_SHEETS", 1)
     drawn = measure_privacy(survey, Beliefs.from_margins(survey, {"q0": [0.9, 0.1]}))
     assert exact.exact
     assert not drawn.exact

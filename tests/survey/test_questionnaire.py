@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from discreet import Categorical, EstimationError, FormatError, PrivacyError, Schema, SchemaError
+from discreet import EstimationError, FormatError, PrivacyError, SchemaError
 from discreet.collection.announcement import AnnouncementTexts, QuestionTexts
 from discreet.errors import DiscreetError
 from discreet.privacy.guarantee import format_rounded_up
 from discreet.privacy.shuffling import Shuffle
 from discreet.survey.form import FormTexts, list_instructions, load_texts, render_form
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
+from schemas import BITS
 
 EXAMPLE = resources.files("discreet.survey").joinpath("example.yaml").read_text("utf-8")
-BITS = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", ["n", "y"])
 
 
 def changed(**fields):

@@ -19,16 +19,9 @@ from discreet.survey.inversion import (
 )
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
+from schemas import BITS
+from schemas import THREE_AND_TWO as THREE
 
-BITS = Schema([Categorical(n, ["n", "y"], optional=False) for n in "ab"], "c", ["n", "y"])
-THREE = Schema(
-    [
-        Categorical("a", ["p", "q", "r"], optional=False),
-        Categorical("b", ["x", "y"], optional=False),
-    ],
-    "c",
-    ["n", "y"],
-)
 SURVEYS = {
     "one group": Questionnaire.from_schema(THREE, 0.3),
     "two groups": Questionnaire.from_schema(THREE, [0.3, 0.8], [["a", "c"], ["b"]]),

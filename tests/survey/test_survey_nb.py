@@ -23,6 +23,7 @@ from discreet.datasets import make_mortgage
 from discreet.privacy.guarantee import INFERRED_REASON
 from discreet.schema.cells import encode_classes
 from discreet.tables.in_memory import CountRequest, count_arrays
+from schemas import make_answer_schema
 
 PEOPLE = make_mortgage(6000, seed=3)
 NOISE = {"check_classifiers_train": "300 respondents at theta 0.3 cannot reach 83 % accuracy"}
@@ -37,11 +38,7 @@ def yes_no(people=4000, seed=0):
     return frame, np.where(y == 1, "sick", "well")
 
 
-SCHEMA = Schema(
-    [Categorical(name, ["no", "yes"], optional=False) for name in "abcd"],
-    "state",
-    ["sick", "well"],
-)
+SCHEMA = make_answer_schema("abcd", ["no", "yes"], "state", ["sick", "well"])
 
 
 @pytest.mark.slow

@@ -5,20 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from discreet import Categorical, EstimationError, Schema
+from discreet import EstimationError
 from discreet.collection.sample_size import compute_required_respondents
 from discreet.survey.inversion import compute_channel_variance, compute_precision, invert_channel
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
+from schemas import THREE_AND_TWO as SCHEMA
 
-SCHEMA = Schema(
-    [
-        Categorical("a", ["p", "q", "r"], optional=False),
-        Categorical("b", ["x", "y"], optional=False),
-    ],
-    "c",
-    ["n", "y"],
-)
 SURVEYS = {
     "one group": Questionnaire.from_schema(SCHEMA, 0.4),
     "skewed": Questionnaire(

@@ -14,8 +14,9 @@ from discreet.survey import testing
 from discreet.survey.questionnaire import Group, PersonalLaw, Questionnaire
 from discreet.survey.testing import estimate_sheet_accuracy
 from discreet.tables.in_memory import count_arrays
+from schemas import make_answer_schema
 
-SCHEMA = Schema([Categorical(n, ["n", "y"], optional=False) for n in "abd"], "c", ["n", "y"])
+SCHEMA = make_answer_schema("abd")
 SURVEYS = {
     "one group": Questionnaire.from_schema(SCHEMA, 0.6),
     "skewed law": Questionnaire(

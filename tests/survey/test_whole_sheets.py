@@ -6,13 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from discreet import Categorical, EstimationError, FormatError, Schema, estimate
+from discreet import EstimationError, FormatError, estimate
 from discreet.collection.simulation import simulate_tally
 from discreet.collection.tally import Tally
 from discreet.mechanisms.laws import AnswerLaw as PublicLaw
 from discreet.randomness import SeededRandom
 from discreet.statistics.statistics import Statistics
-from discreet.survey import whole_sheet_em as whole
+from discreet.survey import whole_sheet_em
 from discreet.survey.inversion import estimate_statistics
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
 from discreet.survey.whole_sheet_em import (
@@ -21,11 +21,10 @@ from discreet.survey.whole_sheet_em import (
     WholeSheetEM,
     encode_sheets,
 )
+from schemas import make_answer_schema
 
 FEATURES = 9
-SCHEMA = Schema(
-    [Categorical(f"x{j}", [0, 1], optional=False) for j in range(FEATURES)], "y", [0, 1]
-)
+SCHEMA = make_answer_schema([f"x{j}" for j in range(FEATURES)], [0, 1], "y", [0, 1])
 SOME = np.array([0.05, 0.7])
 """P(yes | class) of every feature where they depend on the class."""
 
@@ -171,15 +170,16 @@ def test_tables_are_drawn_to_the_margin_of_their_feature():
 def test_many_sheets_are_thinned_evenly(monkeypatch):
     """A sheet that many people sent is taken as often as it was sent."""
     times = np.array([1, 90, 9])
-    assert np.bincount(whole._sample_respondents(times, 20), minlength=3).tolist() == [0, 18, 2]
-    assert np.bincount(whole._sample_respondents(times, 200), minlength=3).tolist() == [1, 90, 9]
+    for people, sheets in ((20, [0, 18, 2]), (200, [1, 90, 9])):
+        chosen = whole_sheet_em._sample_respondents(times, people)
+        assert np.bincount(chosen, minlength=3).tolist() == sheets
     rows = np.eye(3, dtype=int)
-    assert whole._thin_sheets(rows, times) == (rows, times)  # three different ones are few
-    monkeypatch.setattr(whole, "MAX_FITTED_RESPONDENTS", 2)
-    taken, counts = whole._thin_sheets(rows, times)
+    assert whole_sheet_em._thin_sheets(rows, times) == (rows, times)  # three different ones are few
+    monkeypatch.setattr(whole_sheet_em, "MAX_FITTED_RESPONDENTS", 2)
+    taken, counts = whole_sheet_em._thin_sheets(rows, times)
     assert (taken.tolist(), counts.tolist()) == ([[0, 1, 0]], [2])
-    monkeypatch.setattr(whole, "MAX_FITTED_RESPONDENTS", 300)
-    monkeypatch.setattr(whole, "SELECTION_RESPONDENTS", 300)
+    monkeypatch.setattr(whole_sheet_em, "MAX_FITTED_RESPONDENTS", 300)
+    monkeypatch.setattr(whole_sheet_em, "SELECTION_RESPONDENTS", 300)
     assert accuracy(collected(0.5, 0, count=3000)) > 0.97
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from comparisons import assert_same_statistics
 from discreet.errors import SchemaError
 from discreet.schema.schema import Categorical, Numeric, Schema
 from discreet.statistics.statistics import Statistics
@@ -57,11 +58,6 @@ def counts(found: Statistics) -> dict[str, Any]:
     return {"totals": found.totals, **{n: t.counts for n, t in found.tables.items()}}
 
 
-def same(one: Statistics, two: Statistics) -> bool:
-    mine, theirs = counts(one), counts(two)
-    return all(np.array_equal(mine[name], theirs[name]) for name in mine)
-
-
 def moved(one: Statistics, two: Statistics) -> int:
     """The largest change in any table, as one record makes it."""
     mine, theirs = counts(one), counts(two)
@@ -72,7 +68,7 @@ def test_spellings_of_truth_values_are_one_group(tmp_path: Path) -> None:
     frame = odd_rows()
     frame.to_csv(tmp_path / "odd.csv", index=False)
     found = count(tmp_path / "odd.csv", FLAGS)
-    assert same(found, count(as_values(frame), FLAGS))
+    assert_same_statistics(found, count(as_values(frame), FLAGS))
     more = pd.concat([frame, pd.DataFrame([["tRuE", "fAlSe", "TRUE"]], columns=frame.columns)])
     more.to_csv(tmp_path / "more.csv", index=False)
     assert moved(count(tmp_path / "more.csv", FLAGS), found) == 1
@@ -110,7 +106,9 @@ def test_every_query_is_held_to_its_limit(monkeypatch: pytest.MonkeyPatch, most:
     rows = pd.DataFrame(list(every) * 9, columns=["size", "smokes", "ill"])
     whole = count(rows, schema, CountRequest(bins=4, moments="grid", order=True))
     monkeypatch.setattr(queries.Queries, "count_max_keys", lambda self, name: 20)
-    assert same(count(rows, schema, CountRequest(bins=4, moments="grid", order=True)), whole)
+    assert_same_statistics(
+        count(rows, schema, CountRequest(bins=4, moments="grid", order=True)), whole
+    )
     monkeypatch.setattr(queries.Queries, "count_max_keys", lambda self, name: most)
     with pytest.raises(SchemaError, match="nothing was counted"):
         count(rows, schema, CountRequest(bins=4, moments="grid", order=True))
@@ -148,11 +146,11 @@ def test_other_is_the_same_from_every_source(
         {"x": np.array(list(frame["x"]), dtype=object), "y": frame["y"].to_numpy()}, schema
     )
     frame.to_parquet(tmp_path / "rows.parquet")
-    assert same(count(tmp_path / "rows.parquet", schema), here)
-    assert same(count(frame, schema), here)
+    assert_same_statistics(count(tmp_path / "rows.parquet", schema), here)
+    assert_same_statistics(count(frame, schema), here)
     if frame["x"].map(lambda value: isinstance(value, str)).any():
         frame.to_csv(tmp_path / "rows.csv", index=False)
-        assert same(count(tmp_path / "rows.csv", schema), here)
+        assert_same_statistics(count(tmp_path / "rows.csv", schema), here)
 
 
 def schema_knows(schema: Schema, value: Any) -> bool:

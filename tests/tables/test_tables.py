@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from comparisons import assert_same_statistics
 from discreet.errors import DiscreetError, FormatError, SchemaError
 from discreet.schema.cells import Cells, Grid, is_missing
 from discreet.schema.schema import Categorical, Numeric, Schema, format_value
@@ -47,7 +48,6 @@ SCHEMA = Schema(
     missing_tokens=["?"],
 )
 BINS = {"age": 5, "income": [0.30000000000000004, 0.5, 10.0, 700.1], "score": 7}
-FLOATS = {"rtol": 1e-12, "atol": 1e-12}
 
 
 def some_rows(seed: int, size: int) -> list[Row]:
@@ -86,33 +86,6 @@ def write_csv(path: Path, rows: list[Row], delimiter: str = ",") -> Path:
         for row in rows:
             writer.writerow(["" if v is None else format_value(v) for v in row.values()])
     return path
-
-
-def same(one: Statistics, two: Statistics) -> None:
-    """Integers identical, floats to twelve digits."""
-    assert list(one.tables) == list(two.tables)
-    assert list(one.moments) == list(two.moments)
-    assert list(one.order_statistics) == list(two.order_statistics)
-    assert one.totals.dtype == two.totals.dtype
-    np.testing.assert_array_equal(one.totals, two.totals)
-    for name, table in one.tables.items():
-        assert table.cells == two.tables[name].cells
-        assert table.counts.dtype == two.tables[name].counts.dtype
-        np.testing.assert_array_equal(table.counts, two.tables[name].counts, err_msg=name)
-    for name, moments in one.moments.items():
-        other = two.moments[name]
-        assert moments.step == other.step
-        np.testing.assert_array_equal(moments.counts, other.counts, err_msg=name)
-        np.testing.assert_array_equal(moments.missing, other.missing, err_msg=name)
-        if moments.totals.dtype == np.int64:
-            for key in ("totals", "squares", "origin"):
-                np.testing.assert_array_equal(getattr(moments, key), getattr(other, key))
-            assert moments.squares.dtype == other.squares.dtype == np.int64
-        np.testing.assert_allclose(moments.mean, other.mean, **FLOATS)
-        np.testing.assert_allclose(moments.variance, other.variance, **FLOATS)
-    for name, order in one.order_statistics.items():
-        np.testing.assert_array_equal(order.grid_indices, two.order_statistics[name].grid_indices)
-        np.testing.assert_array_equal(order.counts, two.order_statistics[name].counts)
 
 
 def by_hand(rows: list[Row], schema: Schema, bins: Any) -> Statistics:
@@ -217,7 +190,7 @@ def test_every_source_gives_the_numbers_that_counting_by_hand_gives(
 ) -> None:
     source = source_of(kind, ROWS, tmp_path)
     counted = count(source, SCHEMA, CountRequest(bins=BINS, moments="grid", order=True))
-    same(counted, by_hand(ROWS, SCHEMA, BINS))
+    assert_same_statistics(counted, by_hand(ROWS, SCHEMA, BINS))
     assert counted.is_exact
     assert math.isinf(counted.guarantee.epsilon)
 
@@ -229,7 +202,7 @@ def test_float_moments_are_those_of_the_arrays(kind: str, tmp_path: Path) -> Non
     source = source_of(kind, finite, tmp_path)
     frame = pd.DataFrame(finite, dtype=object)
     arrays = count(frame[[*SCHEMA.names]].to_numpy(), SCHEMA, y=frame["class"].to_numpy())
-    same(count(source, SCHEMA), arrays)
+    assert_same_statistics(count(source, SCHEMA), arrays)
 
 
 def test_a_frame_and_its_classes_apart_are_counted_in_memory() -> None:
@@ -240,7 +213,7 @@ def test_a_frame_and_its_classes_apart_are_counted_in_memory() -> None:
         CountRequest(moments="grid", bins=BINS),
         y=frame["class"],
     )
-    same(apart, count(frame, SCHEMA, CountRequest(moments="grid", bins=BINS)))
+    assert_same_statistics(apart, count(frame, SCHEMA, CountRequest(moments="grid", bins=BINS)))
 
 
 @pytest.mark.slow
@@ -259,7 +232,9 @@ def test_weights_are_summed_instead_of_rows(kind: str, tmp_path: Path) -> None:
     weighted = count(source, SCHEMA, CountRequest(bins=BINS), weights="w")
     plain = frame.drop_columns(["w", "class"]).to_pandas()
     labels, numbers = frame["class"].to_pandas(), frame["w"].to_numpy()
-    same(weighted, count(plain, SCHEMA, CountRequest(bins=BINS), y=labels, weights=numbers))
+    assert_same_statistics(
+        weighted, count(plain, SCHEMA, CountRequest(bins=BINS), y=labels, weights=numbers)
+    )
 
 
 def test_values_far_from_zero_and_classes_far_apart_lose_no_digits() -> None:
@@ -353,7 +328,7 @@ def test_other_is_the_same_for_every_type(values: list[Any]) -> None:
     schema = Schema([Categorical("c", [1, 0.5])], "y", [0], unseen="other")
     table = pa.table({"c": values, "y": [0] * 4})
     rows = [{"c": value, "y": 0} for value in values]
-    same(count(table, schema), count(rows, schema))
+    assert_same_statistics(count(table, schema), count(rows, schema))
 
 
 cell = st.sampled_from(["a", "b", "?", "", None, "Z", "ü'\\\"%"])
@@ -383,11 +358,11 @@ def test_small_tables_are_counted_as_by_hand(rows: list[Row]) -> None:
     types = {"a": pa.string(), "b": pa.string(), "x": pa.float64(), "y": pa.string()}
     table = pa.table({n: pa.array([r[n] for r in rows], type=t) for n, t in types.items()})
     bins = {"x": [0.1, 0.2, 0.30000000000000004]}
-    same(
+    assert_same_statistics(
         count(table, schema, CountRequest(bins=bins, moments="grid", order=True)),
         by_hand(rows, schema, bins),
     )
-    same(count(table, schema), count(rows or {n: [] for n in types}, schema))
+    assert_same_statistics(count(table, schema), count(rows or {n: [] for n in types}, schema))
 
 
 STRICT = Schema(
@@ -538,7 +513,7 @@ def test_a_duckdb_file_is_a_database(tmp_path: Path) -> None:
         engine.execute("CREATE TABLE people AS FROM rows")
     url = f"duckdb://{tmp_path / 'rows.db'}"
     expected = by_hand(ROWS, SCHEMA, BINS)
-    same(
+    assert_same_statistics(
         count(f"{url}#people", SCHEMA, CountRequest(bins=BINS, moments="grid", order=True)),
         expected,
     )

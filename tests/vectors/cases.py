@@ -478,3 +478,10 @@ def random_case(collection: Any, chance: plain.Random) -> Case:
         apart,
         chance.random() < 0.5,
     )
+
+
+def agree(made: dict[str, Any], twin: dict[str, Any]) -> bool:
+    """Both refuse, or both give the same text, key, question and number of bytes."""
+    if "error" in made:
+        return len(twin.get("error", "never refused: so long that it is no reason")) < 20
+    return made == twin

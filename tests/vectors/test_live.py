@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import Case, Growing, random_case, random_plan, random_questionnaire, result
+from cases import Case, Growing, agree, random_case, random_plan, random_questionnaire, result
 
 from discreet.errors import DiscreetError
 from programs import Node, modules
@@ -42,13 +42,6 @@ def drawn_cases(chance: random.Random) -> list[tuple[Case, dict[str, Any]]]:
             more = chance.randbytes(1024)  # a client that reads on shall not end with the tape
             found.append((replace(case, tape=bytes(tape.script) + more), made))
         return found
-
-
-def agree(made: dict[str, Any], twin: dict[str, Any]) -> bool:
-    """Both refuse, or both give the same text, key, question and number of bytes."""
-    if "error" in made:
-        return len(twin.get("error", "never refused: so long that it is no reason")) < 20
-    return made == twin
 
 
 def test_the_twin_draws_what_python_draws(tmp_path: Path) -> None:

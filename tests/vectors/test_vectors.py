@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import Case, cell_in, odd_case, read, result, written
+from cases import Case, agree, cell_in, odd_case, read, result, written
 from make import WANTED
-from test_live import agree
 
 from discreet.collection.protocol import parse_collection_json
 from discreet.files.documents import compute_digest

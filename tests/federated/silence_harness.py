@@ -52,12 +52,12 @@ def act(words, folder, log, fatal="", largest=0):
     os.dup2(said, 2)
     sys.stdout, sys.stderr = open(1, "w"), open(2, "w")  # noqa: SIM115
     from discreet.cli import main, output
-    from discreet.cli.federated import progress as telling
-    from discreet.federated.service import collector_client as connection
+    from discreet.cli.federated import progress
+    from discreet.federated.service import collector_client
 
-    connection.MAX_SILENCE_SECONDS = 10.0
+    collector_client.MAX_SILENCE_SECONDS = 10.0
     output.SILENCE_SECONDS = output.MAX_SILENCE_SECONDS = SILENCE
-    telling.TICK_SECONDS = SILENCE / 4
+    progress.TICK_SECONDS = SILENCE / 4
     Path(f"{log}.held").touch()
     holdup = Holdup(log)
     threading.setprofile(holdup)
@@ -67,9 +67,9 @@ def act(words, folder, log, fatal="", largest=0):
 
 def deaf(*arguments):
     """The same with a program that says only what it has to say, as it did before."""
-    from discreet.cli.federated import progress as telling
+    from discreet.cli.federated import progress
 
-    telling.ProgressReporter.tick = lambda self: None
+    progress.ProgressReporter.tick = lambda self: None
     global PATIENCE
     PATIENCE = 1.0
     act(*arguments)
