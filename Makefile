@@ -26,9 +26,10 @@ coverage: $(VENV)/.test  ## Run all tests and print which lines they reach
 quick: lint  ## The same without the slow tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not spark"
 
-lint: $(VENV)/.test  ## ruff and mypy
+lint: $(VENV)/.test  ## ruff, mypy and codespell
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/codespell
 	@$(BIN)/mypy
 
 format: $(VENV)/.test  ## Format the code
