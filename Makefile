@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of programs: compiled once, not each time
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage quick lint format soak soak-twin soak-server soak-federated bench audit mutants release docs clean python-is-new-enough
+.PHONY: help demo test coverage quick lint format soak soak-twin soak-server soak-federated bench audit mutants release docs notebooks clean python-is-new-enough
 
 help:  ## Show this list
 	@echo "discreet: Naive Bayes classifiers from data nobody has to reveal"
@@ -26,9 +26,10 @@ coverage: $(VENV)/.test  ## Run all tests and print which lines they reach
 quick: lint  ## The same without the slow tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not spark"
 
-lint: $(VENV)/.test  ## ruff and mypy
+lint: $(VENV)/.test  ## ruff, mypy and codespell
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/codespell
 	@$(BIN)/mypy
 
 format: $(VENV)/.test  ## Format the code
@@ -76,6 +77,9 @@ docs: $(VENV)/.docs  ## Build the documentation into site/
 	@$(BIN)/zensical build --clean
 	@rm -f site/*.py
 
+notebooks: $(VENV)/.notebooks  ## Run the notebooks of examples/ and keep their outputs
+	@$(BIN)/python docs/run_notebooks.py
+
 clean:  ## Remove everything that can be made again
 	rm -rf .venv .venv-* .cache site docs/reference dist build demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -100,6 +104,9 @@ $(VENV)/.bench: $(VENV)/.test
 
 $(VENV)/.release: $(VENV)/.test
 	@$(PIP) -e ".[release]" && touch $@
+
+$(VENV)/.notebooks: pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[notebooks]" && touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) -e ".[docs,federated,server]" && touch $@

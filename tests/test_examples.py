@@ -1,8 +1,8 @@
 """What the documentation shows must run: every example script, every Python block for a newcomer.
 
-A fenced block marked ``python`` in the README or in docs/how-to is run, the blocks of a page one
-after the other; one marked ``py`` needs something that is not here (a server, say) and is only
-compiled.
+A fenced block marked ``python`` in docs/how-to is run, the blocks of a page one after the other;
+one marked ``py`` needs something that is not here (a server, say) and is only compiled. The README
+is followed in tests/test_readme.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
+PAGES = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -48,14 +48,9 @@ def test_the_python_of_every_page_runs(page, tmp_path):
         run("-c", shown, folder=tmp_path)
 
 
-@pytest.mark.slow
-def test_the_readme_shows_the_guarantee_that_its_example_prints(tmp_path):
-    page = ROOT / "README.md"
-    assert run("-c", blocks(page, "python")[0], folder=tmp_path) == blocks(page, "text")[0]
-
-
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *PAGES[1:]]
-DOCUMENTS += sorted((ROOT / "docs" / "papers").glob("*.md"))
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *PAGES]
+for folder in ("papers", "experiments", "decisions", "tutorials"):
+    DOCUMENTS += sorted((ROOT / "docs" / folder).glob("*.md"))
 
 
 def anchors(page: Path) -> set[str]:

@@ -169,3 +169,27 @@ def test_every_notebook_runs(notebook, tmp_path):
 
 def test_there_are_four_notebooks():
     assert len(NOTEBOOKS) == 4
+
+
+def list_output_faults(notebook: dict) -> list[str]:
+    """What a reader of an unopened notebook would miss, or should not see."""
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    faults = ["a cell was not run" for cell in cells if cell["execution_count"] is None]
+    faults += [f"ends with {out['ename']}" for out in outputs if out["output_type"] == "error"]
+    if not outputs:
+        faults.append("shows nothing")
+    if "site-packages" in json.dumps(outputs) or "ipykernel_" in json.dumps(outputs):
+        faults.append("names a path of the machine that ran it")
+    return faults
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_carry_their_outputs(path):
+    """``make notebooks`` runs them again."""
+    notebook = json.loads(path.read_text("utf-8"))
+    assert list_output_faults(notebook) == []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell.update(outputs=[], execution_count=None)
+    assert "shows nothing" in list_output_faults(notebook)  # it can fail
