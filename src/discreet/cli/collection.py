@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -26,9 +26,6 @@ from discreet.cli.output import (
 )
 from discreet.errors import FormatError, PrivacyError, error_context
 
-if TYPE_CHECKING:
-    from discreet.collection.tally import Tally
-
 __all__ = [
     "PLAN",
     "QUESTIONNAIRE",
@@ -38,7 +35,6 @@ __all__ = [
     "make_simulate_command",
     "read_collection",
     "read_record",
-    "read_tally",
 ]
 
 
@@ -84,7 +80,6 @@ QUESTIONNAIRE = CollectionWording(
     (".csv", ".parquet"),
     "questionnaire.yaml",
 )
-WORDING_BY_KIND = {wording.kind: wording for wording in (PLAN, QUESTIONNAIRE)}
 
 
 def make_guarantee_body(guarantee: Any) -> dict[str, Any]:
@@ -98,20 +93,6 @@ def read_collection(wording: CollectionWording, path: str) -> Any:
 
     with error_context(path):
         return load_document_class(wording.kind).read(path)
-
-
-def read_tally(wording: CollectionWording, path: str) -> Tally[Any]:
-    """Read the tally of one kind of collection."""
-    from discreet.collection.tally import Tally
-
-    with error_context(path):
-        tally = Tally.read(path)
-        if tally.collection.kind != wording.kind:
-            raise FormatError(
-                f"this is the tally of a {tally.collection.kind}, not of a {wording.kind}; use the "
-                f"commands of discreet {WORDING_BY_KIND[tally.collection.kind].command_group}"
-            )
-        return tally
 
 
 def read_record(path: str) -> dict[str, Any]:
@@ -179,8 +160,8 @@ def make_answer_command(
     ) -> None:
         from discreet.collection.respondent import FolderStore, Respondent
 
-        folder_store = FolderStore(store)
         collection = read_collection(wording, path)
+        folder_store = FolderStore(store)
         respondent = Respondent(collection, folder_store, unprotected=unprotected, **chosen)
         personal_answers = None if personal is None else read_record(personal)
         true_answers = read_record(record)
