@@ -273,7 +273,7 @@ def test_a_file_in_which_every_report_has_another_mark_is_counted_in_one_pass(pl
     sizes = answers.count_batch_sizes()
     assert time.process_time() - begun < 3
     assert len(sizes) == MAX_BATCHES
-    assert sizes.get_smallest(number) == 0
+    assert sum(sizes.values()) < number
 
 
 @pytest.mark.slow

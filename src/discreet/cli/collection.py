@@ -6,7 +6,6 @@ collector does with the answers is in :mod:`discreet.cli.tally`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import cleandoc
@@ -34,7 +33,6 @@ __all__ = [
     "make_guarantee_body",
     "make_simulate_command",
     "read_collection",
-    "read_record",
 ]
 
 
@@ -95,27 +93,6 @@ def read_collection(wording: CollectionWording, path: str) -> Any:
         return load_document_class(wording.kind).read(path)
 
 
-def read_record(path: str) -> dict[str, Any]:
-    """Read the record of one person; errors do not quote its content."""
-    from discreet.files.documents import RepeatedKeyError, parse_json
-
-    try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path}: cannot be read as text: {type(error).__name__}") from None
-    try:
-        record = parse_json(text)
-    except RepeatedKeyError:
-        raise FormatError(f"{path}: this record has a key twice; remove one of them") from None
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise FormatError(f'{path}: a record is one JSON object: {{"feature": value, …}}')
-    return record
-
-
 def make_answer_command(
     wording: CollectionWording, *options: Callable[[click.Command], click.Command]
 ) -> click.Command:
@@ -158,7 +135,7 @@ def make_answer_command(
         personal: str | None = None,
         **chosen: Any,
     ) -> None:
-        from discreet.collection.respondent import FolderStore, Respondent
+        from discreet.collection.respondent import FolderStore, Respondent, read_record
 
         collection = read_collection(wording, path)
         folder_store = FolderStore(store)

@@ -38,12 +38,6 @@ class BatchSizes(dict[str, int]):
             del self[batch_mark]
         return min(self.values(), default=0) >= 0
 
-    def get_smallest(self, report_count: int) -> int:
-        """Return the size of the smallest batch, or 0 if some counted reports are in none."""
-        if sum(self.values()) < report_count:
-            return 0
-        return min(self.values(), default=0)
-
     def can_hold(self, report_count: int) -> bool:
         """Whether this number of counted reports is consistent with these batches."""
         has_valid_marks = all(map(ID_PATTERN.fullmatch, self)) and len(self) <= MAX_BATCHES

@@ -7,17 +7,20 @@ let the collector average the noise away.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from discreet.collection.protocol import Collection, EncodedRecords
 from discreet.collection.report import Report, derive_report_id
 from discreet.collection.store import FolderStore, MemoryStore, Store, StoredReport
 from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.files.documents import RepeatedKeyError, parse_json
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import Random, as_random
 
-__all__ = ["FolderStore", "MemoryStore", "Respondent", "Store"]
+__all__ = ["FolderStore", "MemoryStore", "Respondent", "Store", "read_record"]
 
 
 class Respondent:
@@ -59,10 +62,10 @@ class Respondent:
         unprotected: bool = False,
         random_state: int | Random | None = None,
     ) -> None:
-        self.collection, self.store, self.group = collection, store, group
-        self.by_hand, self._random = by_hand, as_random(random_state)
         kind, guarantee = collection.kind, collection.guarantee
+        self.collection, self.store, self.group = collection, store, group
         self._epsilon = guarantee.unshuffled_epsilon
+        self.by_hand, self._random = by_hand, as_random(random_state)
         if collection.assignment == "groups" and group is None:
             raise SchemaError("this plan assigns questions: pass group=, the number you were given")
         if collection.assignment == "draw" and group is not None:
@@ -199,3 +202,28 @@ class Respondent:
                 "drawn again, because that would cost privacy twice"
             ) from None
         return report
+
+
+def read_record(path: str) -> dict[str, Any]:
+    """Read the record of one person; errors do not quote its content.
+
+    Parameters
+    ----------
+    path : str
+        A file with one JSON object, or ``"-"`` for standard input.
+    """
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FormatError(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: cannot be read as text: {type(error).__name__}") from None
+    try:
+        record = parse_json(text)
+    except RepeatedKeyError:
+        raise FormatError(f"{path}: this record has a key twice; remove one of them") from None
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise FormatError(f'{path}: a record is one JSON object: {{"feature": value, …}}')
+    return record

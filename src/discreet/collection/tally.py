@@ -128,7 +128,8 @@ class Tally(Generic[CollectionT]):
 
         The guarantee of a shuffled collection rests on this number.
         """
-        return self.batches.get_smallest(self.reports)
+        sizes = self.batches.values()
+        return 0 if sum(sizes) < self.reports else min(sizes, default=0)
 
     @property
     def digest(self) -> str:
