@@ -543,7 +543,7 @@ MUTANTS = [
            "merged_tally.batches.merge(other.batches)",
            "pass", SHUFFLES),
     Mutant("collection/shuffle.py", "shuffle_reports",
-           "isinstance(report, Report) and report.batch is not None",
+           "report.batch is not None",
            "False", SHUFFLES),
     Mutant("collection/shuffle.py", "shuffle_reports",
            "replace(valid_reports[report_index], id=new_ids[report_index].tobytes().hex(), batch=batch_mark)",

@@ -191,12 +191,10 @@ def make_simulate_command(wording: CollectionWording) -> click.Command:
     )
     @json_option
     def command(path: str, data: str, output: str, seed: int | None, as_json: bool) -> None:
-        from discreet.collection.simulation import iter_simulated_answers
+        from discreet.collection.simulation import write_simulated_reports
         from discreet.randomness import as_random
-        from discreet.schema.cells import get_columns
-        from discreet.tables.engines import iter_ordered_batches
 
-        collection, random, rows_done = read_collection(wording, path), as_random(seed), 0
+        collection, random = read_collection(wording, path), as_random(seed)
         _require_simulable(wording, collection, path, output)
         make_console(stderr=True).print(
             f"PrivacyWarning: {data} is raw data, and this command reads it. That is a simulation: "
@@ -209,20 +207,15 @@ def make_simulate_command(wording: CollectionWording) -> click.Command:
             show_progress("randomizing") as report_progress,
             error_context(data),
         ):
-            for batch in iter_ordered_batches(data, collection.names):
-                encoded_rows = collection.encode_columns(get_columns(batch, collection.names))
-                for question, rows, outputs in iter_simulated_answers(
-                    collection, encoded_rows, random
-                ):
-                    report_file.write(question, random.raw(16 * len(rows)).reshape(-1, 16), outputs)
-                rows_done += batch.num_rows
-                report_progress(rows_done)
+            report_count = write_simulated_reports(
+                collection, data, report_file, random, progress=report_progress
+            )
         guarantee = collection.guarantee.void_if(simulated=random.simulated)
         if as_json:
-            summary = {"output": output, f"{wording.noun}s": rows_done}
+            summary = {"output": output, f"{wording.noun}s": report_count}
             print_json({**summary, "guarantee": make_guarantee_body(guarantee)})
             return
-        print_note(f"{output}: {wording.format_count(rows_done)}")
+        print_note(f"{output}: {wording.format_count(report_count)}")
         print_note(str(guarantee))
 
     command.help = cleandoc(f"""
