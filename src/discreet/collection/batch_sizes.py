@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from discreet.collection.report import ID_PATTERN
-
 __all__ = ["BatchSizes"]
 
 MAX_BATCHES = 4096
@@ -37,9 +35,3 @@ class BatchSizes(dict[str, int]):
         for batch_mark in [mark for mark, report_count in self.items() if not report_count]:
             del self[batch_mark]
         return min(self.values(), default=0) >= 0
-
-    def can_hold(self, report_count: int) -> bool:
-        """Whether this number of counted reports is consistent with these batches."""
-        has_valid_marks = all(map(ID_PATTERN.fullmatch, self)) and len(self) <= MAX_BATCHES
-        sizes = self.values()
-        return has_valid_marks and min(sizes, default=1) >= 1 and sum(sizes) <= report_count

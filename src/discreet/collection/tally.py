@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Integers
-from discreet.collection.batch_sizes import BatchSizes
+from discreet.collection.batch_sizes import MAX_BATCHES, BatchSizes
 from discreet.collection.protocol import (
     MAX_EXACT_INTEGER,
     Collection,
@@ -413,8 +413,14 @@ class Tally(Generic[CollectionT]):
         return merged_tally
 
     def _is_consistent(self) -> bool:
-        """Whether the sums are possible for the number of counted reports."""
-        if len(self.seen) > self.reports or not self.batches.can_hold(self.reports):
+        """Whether sums and batches are possible for the number of counted reports."""
+        sizes = self.batches.values()
+        has_valid_marks = (
+            all(map(ID_PATTERN.fullmatch, self.batches)) and len(self.batches) <= MAX_BATCHES
+        )
+        if not has_valid_marks or min(sizes, default=1) < 1:
+            return False
+        if max(len(self.seen), sum(sizes)) > self.reports:
             return False
         for question, channel in enumerate(self.collection.questions):
             report_count = int(self.counted[question])
