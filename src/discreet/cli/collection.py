@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import cleandoc
-from pathlib import Path
 from typing import Any
 
 import click
@@ -191,11 +190,14 @@ def make_simulate_command(wording: CollectionWording) -> click.Command:
     )
     @json_option
     def command(path: str, data: str, output: str, seed: int | None, as_json: bool) -> None:
+        from discreet.collection.parquet_reports import ReportFile
         from discreet.collection.simulation import write_simulated_reports
+        from discreet.collection.text_reports import SheetCsv
         from discreet.randomness import as_random
 
         collection, random = read_collection(wording, path), as_random(seed)
         _require_simulable(wording, collection, path, output)
+        file_class: Any = SheetCsv if output.lower().endswith(".csv") else ReportFile
         make_console(stderr=True).print(
             f"PrivacyWarning: {data} is raw data, and this command reads it. That is a simulation: "
             "in a collection each person randomizes on their own device.",
@@ -203,7 +205,7 @@ def make_simulate_command(wording: CollectionWording) -> click.Command:
         )
         with (
             open_replacement(output) as draft,
-            _open_report_file(collection, output, draft, random.simulated) as report_file,
+            file_class(draft, collection, random.simulated) as report_file,
             show_progress("randomizing") as report_progress,
             error_context(data),
         ):
@@ -243,11 +245,3 @@ def _require_simulable(wording: CollectionWording, collection: Any, path: str, o
             f"{output}: {wording.noun}s are written as {' or '.join(wording.file_suffixes)}; name "
             "it so"
         )
-
-
-def _open_report_file(collection: Any, output: str, draft: Path, simulated: bool) -> Any:
-    from discreet.collection.parquet_reports import ReportFile
-    from discreet.collection.text_reports import SheetCsv
-
-    file_class = SheetCsv if output.lower().endswith(".csv") else ReportFile
-    return file_class(draft, collection, simulated)

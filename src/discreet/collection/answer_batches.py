@@ -187,9 +187,7 @@ def iter_partial_sums(collection: Collection, answers: Any) -> Iterator[PartialS
         )
 
 
-@lru_cache(maxsize=4)
-def _load_collection(collection_json: str) -> Any:
-    return parse_collection_json(collection_json)
+_load_collection = lru_cache(maxsize=4)(parse_collection_json)
 
 
 def _sum_partition(collection_json: str, batches: Iterable[Any]) -> Iterator[Any]:

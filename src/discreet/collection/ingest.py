@@ -27,14 +27,7 @@ NOISY_CLASS_ERROR = 0.1
 
 
 def read_deliveries(collection: Collection, sources: Iterable[str]) -> Iterator[Report | str]:
-    """Read the reports of files one by one; an empty text for a line that is not a report.
-
-    Parameters
-    ----------
-    collection : Plan or Questionnaire
-    sources : iterable of str
-        Text files or patterns of them, and Parquet files.
-    """
+    """Read the reports of files one by one; an empty text for a line that is not a report."""
     from discreet.collection.parquet_reports import read_reports
 
     text_files, table_files = _find_files(sources)
@@ -152,13 +145,7 @@ def _count_in_engine(
 
 
 def read_tally(kind: str, path: str) -> Tally[Any]:
-    """Read the tally of a kind of collection.
-
-    Parameters
-    ----------
-    kind : {"plan", "questionnaire"}
-    path : str
-    """
+    """Read the tally of a plan or of a questionnaire, as the kind says."""
     with error_context(path):
         tally = Tally.read(path)
         if tally.collection.kind != kind:
