@@ -64,9 +64,8 @@ class ReportFile:
                 "question": pa.int32(),
                 "value": pa.list_(pa.int64()),
                 BATCH_COLUMN: pa.binary(16),
-            },
-            metadata={SIMULATED_KEY: b"yes"} if simulated else None,
-        )
+            }
+        ).with_metadata({SIMULATED_KEY: b"yes"} if simulated else None)
         try:
             self._writer = pq.ParquetWriter(path, arrow_schema, compression="zstd")
         except OSError as error:
