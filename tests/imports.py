@@ -33,6 +33,7 @@ ROLES = {
         "federated.vertical.provider",
     ],
     "collector": [
+        "collection.ingest",
         "collection.inversion",
         "collection.parquet_tally",
         "collection.tally",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.cli.collection import PLAN, QUESTIONNAIRE, read_tally
+from discreet.collection.ingest import read_tally
 from discreet.collection.inversion import INVERSION_MODULES, Inversion, load_inversion
 from discreet.collection.protocol import DOCUMENT_CLASSES, load_document_class
 from discreet.collection.tally import Tally
@@ -152,9 +152,9 @@ def test_documents_name_their_mechanisms_and_outcomes_of_the_draw() -> None:
 def test_the_tally_of_another_kind_is_refused_with_the_commands_for_it(tmp_path: Path) -> None:
     path = tmp_path / "tally.json"
     path.write_text(Tally(make_class_plan()).to_json())
-    assert read_tally(PLAN, str(path)).collection.kind == "plan"
+    assert read_tally("plan", str(path)).collection.kind == "plan"
     with pytest.raises(FormatError, match="use the commands of discreet local"):
-        read_tally(QUESTIONNAIRE, str(path))
+        read_tally("questionnaire", str(path))
     path.write_text(Tally(make_questionnaire()).to_json())
     with pytest.raises(FormatError, match="use the commands of discreet survey"):
-        read_tally(PLAN, str(path))
+        read_tally("plan", str(path))

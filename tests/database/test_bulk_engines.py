@@ -77,11 +77,11 @@ def test_spark_and_duckdb_agree(spark: Any, tmp_path: Path, options: dict[str, A
         assert [s.tolist() for s in spread.sums] == [s.tolist() for s in embedded.sums]
         assert spread.rejected == embedded.rejected
         assert spread.repeated == embedded.repeated > 0
-        assert spread.batches.to_body() == embedded.batches.to_body()
+        assert spread.batches == embedded.batches
         assert spread.sample == embedded.sample
         assert spread.fingerprint == embedded.fingerprint
     assert len(embedded.rejected) == 5
-    assert len(embedded.batches.to_body()) == 2
+    assert len(embedded.batches) == 2
 
 
 @pytest.mark.spark

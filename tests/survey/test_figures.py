@@ -72,7 +72,7 @@ def test_related_questions_are_undefined_at_one_half():
 @pytest.mark.data
 def test_the_verdicts_are_these(monkeypatch):
     """300 repetitions of every cell on both tables."""
-    monkeypatch.setattr(figures, "DEFAULT_REPEATS", 2)
+    monkeypatch.setattr(surveys, "DEFAULT_REPEATS", 2)
     values = {cell: surveys.compute(cell, 300, True) for cell in surveys.list_cells(True)}
     findings = check_statements(surveys.STATEMENTS, PaperResults(values))
     found = {claim: finding.verdict for claim, finding in findings.items()}

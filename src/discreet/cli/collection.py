@@ -6,12 +6,10 @@ collector does with the answers is in :mod:`discreet.cli.tally`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import cleandoc
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -26,9 +24,6 @@ from discreet.cli.output import (
 )
 from discreet.errors import FormatError, PrivacyError, error_context
 
-if TYPE_CHECKING:
-    from discreet.collection.tally import Tally
-
 __all__ = [
     "PLAN",
     "QUESTIONNAIRE",
@@ -37,8 +32,6 @@ __all__ = [
     "make_guarantee_body",
     "make_simulate_command",
     "read_collection",
-    "read_record",
-    "read_tally",
 ]
 
 
@@ -84,7 +77,6 @@ QUESTIONNAIRE = CollectionWording(
     (".csv", ".parquet"),
     "questionnaire.yaml",
 )
-WORDING_BY_KIND = {wording.kind: wording for wording in (PLAN, QUESTIONNAIRE)}
 
 
 def make_guarantee_body(guarantee: Any) -> dict[str, Any]:
@@ -98,41 +90,6 @@ def read_collection(wording: CollectionWording, path: str) -> Any:
 
     with error_context(path):
         return load_document_class(wording.kind).read(path)
-
-
-def read_tally(wording: CollectionWording, path: str) -> Tally[Any]:
-    """Read the tally of one kind of collection."""
-    from discreet.collection.tally import Tally
-
-    with error_context(path):
-        tally = Tally.read(path)
-        if tally.collection.kind != wording.kind:
-            raise FormatError(
-                f"this is the tally of a {tally.collection.kind}, not of a {wording.kind}; use the "
-                f"commands of discreet {WORDING_BY_KIND[tally.collection.kind].command_group}"
-            )
-        return tally
-
-
-def read_record(path: str) -> dict[str, Any]:
-    """Read the record of one person; errors do not quote its content."""
-    from discreet.files.documents import RepeatedKeyError, parse_json
-
-    try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path}: cannot be read as text: {type(error).__name__}") from None
-    try:
-        record = parse_json(text)
-    except RepeatedKeyError:
-        raise FormatError(f"{path}: this record has a key twice; remove one of them") from None
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise FormatError(f'{path}: a record is one JSON object: {{"feature": value, …}}')
-    return record
 
 
 def make_answer_command(
@@ -177,10 +134,10 @@ def make_answer_command(
         personal: str | None = None,
         **chosen: Any,
     ) -> None:
-        from discreet.collection.respondent import FolderStore, Respondent
+        from discreet.collection.respondent import FolderStore, Respondent, read_record
 
-        folder_store = FolderStore(store)
         collection = read_collection(wording, path)
+        folder_store = FolderStore(store)
         respondent = Respondent(collection, folder_store, unprotected=unprotected, **chosen)
         personal_answers = None if personal is None else read_record(personal)
         true_answers = read_record(record)
@@ -233,13 +190,14 @@ def make_simulate_command(wording: CollectionWording) -> click.Command:
     )
     @json_option
     def command(path: str, data: str, output: str, seed: int | None, as_json: bool) -> None:
-        from discreet.collection.simulation import iter_simulated_answers
+        from discreet.collection.parquet_reports import ReportFile
+        from discreet.collection.simulation import write_simulated_reports
+        from discreet.collection.text_reports import SheetCsv
         from discreet.randomness import as_random
-        from discreet.schema.cells import get_columns
-        from discreet.tables.engines import iter_ordered_batches
 
-        collection, random, rows_done = read_collection(wording, path), as_random(seed), 0
+        collection, random = read_collection(wording, path), as_random(seed)
         _require_simulable(wording, collection, path, output)
+        file_class: Any = SheetCsv if output.lower().endswith(".csv") else ReportFile
         make_console(stderr=True).print(
             f"PrivacyWarning: {data} is raw data, and this command reads it. That is a simulation: "
             "in a collection each person randomizes on their own device.",
@@ -247,24 +205,19 @@ def make_simulate_command(wording: CollectionWording) -> click.Command:
         )
         with (
             open_replacement(output) as draft,
-            _open_report_file(collection, output, draft, random.simulated) as report_file,
+            file_class(draft, collection, random.simulated) as report_file,
             show_progress("randomizing") as report_progress,
             error_context(data),
         ):
-            for batch in iter_ordered_batches(data, collection.names):
-                encoded_rows = collection.encode_columns(get_columns(batch, collection.names))
-                for question, rows, outputs in iter_simulated_answers(
-                    collection, encoded_rows, random
-                ):
-                    report_file.write(question, random.raw(16 * len(rows)).reshape(-1, 16), outputs)
-                rows_done += batch.num_rows
-                report_progress(rows_done)
+            report_count = write_simulated_reports(
+                collection, data, report_file, random, progress=report_progress
+            )
         guarantee = collection.guarantee.void_if(simulated=random.simulated)
         if as_json:
-            summary = {"output": output, f"{wording.noun}s": rows_done}
+            summary = {"output": output, f"{wording.noun}s": report_count}
             print_json({**summary, "guarantee": make_guarantee_body(guarantee)})
             return
-        print_note(f"{output}: {wording.format_count(rows_done)}")
+        print_note(f"{output}: {wording.format_count(report_count)}")
         print_note(str(guarantee))
 
     command.help = cleandoc(f"""
@@ -292,11 +245,3 @@ def _require_simulable(wording: CollectionWording, collection: Any, path: str, o
             f"{output}: {wording.noun}s are written as {' or '.join(wording.file_suffixes)}; name "
             "it so"
         )
-
-
-def _open_report_file(collection: Any, output: str, draft: Path, simulated: bool) -> Any:
-    from discreet.collection.parquet_reports import ReportFile
-    from discreet.collection.text_reports import SheetCsv
-
-    file_class = SheetCsv if output.lower().endswith(".csv") else ReportFile
-    return file_class(draft, collection, simulated)

@@ -5,23 +5,14 @@ Each function makes the command for one kind of collection; the groups give it i
 
 from __future__ import annotations
 
-import glob
 import os
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from inspect import cleandoc
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.collection import (
-    CollectionWording,
-    make_guarantee_body,
-    read_collection,
-    read_tally,
-)
+from discreet.cli.collection import CollectionWording, make_guarantee_body, read_collection
 from discreet.cli.files import OUTPUT, make_output, open_replacement, write_file
 from discreet.cli.output import (
     format_example,
@@ -40,10 +31,6 @@ if TYPE_CHECKING:
     from discreet.collection.tally import Tally
 
 __all__ = ["make_shuffle_command", "make_tally_command", "make_train_command"]
-
-TEXT_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv")
-REPORTS_PER_PIECE = 10_000
-"""Reports from text files that are held in memory at once."""
 
 
 def make_shuffle_command(wording: CollectionWording) -> click.Command:
@@ -83,7 +70,8 @@ def make_shuffle_command(wording: CollectionWording) -> click.Command:
         few: bool,
         as_json: bool,
     ) -> None:
-        from discreet.collection.parquet_reports import ReportFile, read_reports
+        from discreet.collection.ingest import read_deliveries, summarize_tally
+        from discreet.collection.parquet_reports import ReportFile
         from discreet.collection.report import ALREADY_SHUFFLED
         from discreet.collection.shuffle import shuffle_reports
         from discreet.collection.shuffle_memory import ShuffleMemory
@@ -105,16 +93,10 @@ def make_shuffle_command(wording: CollectionWording) -> click.Command:
             raise click.UsageError(f"Name the {wording.noun}s of one shuffle, and -o.")
         if not output.lower().endswith((".jsonl", ".parquet")):
             raise FormatError(f"{output}: write the shuffled {wording.noun}s as .jsonl or .parquet")
-        text_files = [text_file for source in files for text_file in _find_text_files(source)]
-        table_files = [source for source in files if not source.lower().endswith(TEXT_SUFFIXES)]
-        received_reports = chain(
-            (report or "" for report in _iter_reports(collection, text_files)),
-            chain.from_iterable(read_reports(table_file) for table_file in table_files),
-        )
         with show_progress("shuffling", f"{wording.noun}s") as report_progress:
             watched_reports = (
                 report_progress(reports_done) or report
-                for reports_done, report in enumerate(received_reports, 1)
+                for reports_done, report in enumerate(read_deliveries(collection, files), 1)
             )
             shuffled_reports, shuffled_tally = shuffle_reports(
                 collection, watched_reports, as_random(None), allow_fewer=few
@@ -135,7 +117,7 @@ def make_shuffle_command(wording: CollectionWording) -> click.Command:
                 {
                     "output": output,
                     "passed_on": len(shuffled_reports),
-                    **_make_summary(shuffled_tally),
+                    **summarize_tally(shuffled_tally),
                 }
             )
             return
@@ -200,30 +182,26 @@ def make_tally_command(wording: CollectionWording) -> click.Command:
         expected: int | None,
         as_json: bool,
     ) -> None:
+        from discreet.collection.ingest import count_deliveries, list_warnings, summarize_tally
+
         collection = read_collection(wording, path)
         if not files and not merge:
             raise click.UsageError(
                 f"Name at least one file of {wording.noun}s, or a tally with --merge."
             )
-        total_tally = _count_reports(collection, files)
-        ids_are_sampled = total_tally.reports > len(total_tally.seen)
-        for merged_path in merge:
-            with error_context(merged_path):
-                merged_tally = read_tally(wording, merged_path)
-                ids_are_sampled |= merged_tally.reports > len(merged_tally.seen)
-                total_tally = total_tally + merged_tally
-        _require_counted_reports(wording, path, total_tally)
-        write_file(output, total_tally.to_json())
-        if as_json:
-            print_json({"output": output, **_make_summary(total_tally)})
-        else:
-            _print_tally(wording, total_tally, output)
-        if merge and ids_are_sampled:
-            print_warning(
-                "tallies of Parquet files keep a sample of their ids, so only many "
-                f"{wording.noun}s in two of them would have been noticed"
+        with show_progress("tallying", f"{wording.noun}s") as report_progress:
+            tally = count_deliveries(
+                collection, files, merge, collection_path=path, progress=report_progress
             )
-        for warning in _iter_warnings(wording, total_tally, expected):
+        write_file(output, tally.to_json())
+        summary = summarize_tally(tally)
+        warnings = list_warnings(tally, expected, merged=bool(merge))
+        if as_json:
+            print_json({"output": output, **summary})
+        else:
+            _print_tally(wording, tally, summary)
+            print_note(f"{output}: the tally of {tally.collection.digest}")
+        for warning in warnings:
             print_warning(warning)
 
     csv_note = f", or are .csv files of {wording.noun}s" * (".csv" in wording.file_suffixes)
@@ -238,140 +216,7 @@ def make_tally_command(wording: CollectionWording) -> click.Command:
     return command
 
 
-NOISY_CLASS_ERROR = 0.1
-"""Standard error of the class shares above which a tally is mostly noise; gives a warning."""
-
-
-def _require_counted_reports(wording: CollectionWording, path: str, tally: Tally[Any]) -> None:
-    """Refuse a tally in which no report could be counted: the files belong to another document."""
-    rejected_count = tally.rejected.total()
-    if tally.reports or not rejected_count:
-        return
-    fault_list = ", ".join(
-        f"{fault_count:,} {fault}" for fault, fault_count in sorted(tally.rejected.items())
-    )
-    raise FormatError(
-        f"{path}: none of {rejected_count:,} {wording.noun}s can be counted ({fault_list}); give "
-        f"the {wording.kind} they were made with, and files of {wording.noun}s"
-    )
-
-
-def _iter_warnings(
-    wording: CollectionWording, tally: Tally[Any], expected: int | None
-) -> Iterator[str]:
-    """Yield warnings about a tally with far fewer reports than planned."""
-    from discreet.collection.inversion import load_inversion
-
-    collection, people = tally.collection, tally.people
-    if not people:
-        yield (
-            f"there are no {wording.noun}s in these files; nothing can be estimated from this tally"
-        )
-        return
-    shuffle = collection.shuffled
-    planned_people = expected or (0 if shuffle is None else shuffle.respondents)
-    if 2 * people < planned_people:
-        yield (
-            f"{people:,} people sent a {wording.noun}, {planned_people:,} were planned for; wait "
-            "for more, or expect wide intervals"
-        )
-    class_error = load_inversion(collection).compute_class_error(collection, people)
-    if class_error > NOISY_CLASS_ERROR:
-        verb = "is" if people == 1 else "are"
-        yield (
-            f"{wording.format_count(people)} {verb} few: shares of the classes have a standard "
-            f"error of up to {100 * class_error:.0f} percentage points; 'discreet "
-            f"{wording.command_group} size' says how many people it takes"
-        )
-
-
-def _count_reports(collection: Any, files: Sequence[str]) -> Tally[Any]:
-    """Count text files line by line, keeping ids; with Parquet files, count all in the engine."""
-    from discreet.collection.parquet_tally import tally_parquet
-    from discreet.collection.tally import Tally
-
-    text_files = [text_file for source in files for text_file in _find_text_files(source)]
-    table_files = [source for source in files if not source.lower().endswith(TEXT_SUFFIXES)]
-    if not table_files:
-        tally, reports_done, reports = Tally(collection), 0, _iter_reports(collection, text_files)
-        with show_progress("tallying", f"{collection.noun}s") as report_progress:
-            while piece := list(islice(reports, REPORTS_PER_PIECE)):
-                valid_reports = [report for report in piece if report is not None]
-                tally.add_all(valid_reports)
-                if len(valid_reports) < len(piece):
-                    tally.rejected["misshapen"] += len(piece) - len(valid_reports)
-                reports_done += len(piece)
-                report_progress(reports_done)
-        return tally
-    with ExitStack() as stack:
-        misshapen_count = 0
-        if text_files:
-            temporary_folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="discreet-"))
-            table_files.append(os.path.join(temporary_folder, "lines.parquet"))
-            misshapen_count = _convert_to_parquet(collection, text_files, table_files[-1])
-        report_progress = stack.enter_context(show_progress("tallying", f"{collection.noun}s"))
-        parquet_source: Any = table_files if len(table_files) > 1 else table_files[0]
-        tally = tally_parquet(collection, parquet_source, progress=report_progress)
-    if misshapen_count:
-        tally.rejected["misshapen"] += misshapen_count
-    return tally
-
-
-def _find_text_files(source: str) -> list[str]:
-    if not source.lower().endswith(TEXT_SUFFIXES):
-        return []
-    text_files = [source] if os.path.isfile(source) else sorted(glob.glob(source, recursive=True))
-    if not text_files:
-        raise FormatError(f"{source}: there is no such file")
-    return text_files
-
-
-def _iter_reports(collection: Any, files: Sequence[str]) -> Iterator[Any]:
-    from discreet.collection.text_reports import read_text_reports
-
-    return chain.from_iterable(read_text_reports(collection, text_file) for text_file in files)
-
-
-def _convert_to_parquet(collection: Any, files: Sequence[str], output: str) -> int:
-    """Write reports in text files to a Parquet file; return how many were malformed."""
-    from discreet.collection.parquet_reports import ReportFile
-
-    misshapen_count, reports = 0, _iter_reports(collection, files)
-    with ReportFile(output, collection) as report_file:
-        while piece := list(islice(reports, REPORTS_PER_PIECE)):
-            valid_reports = [report for report in piece if report is not None]
-            misshapen_count += len(piece) - len(valid_reports)
-            report_file.add_reports(valid_reports)
-    return misshapen_count
-
-
-def _make_summary(tally: Tally[Any]) -> dict[str, Any]:
-    distinct_counts = {}
-    if tally.collection.questions[0].size is None:
-        distinct_counts = {"different": len(tally.get_distinct_answers()[0])}
-    return {
-        tally.collection.kind: tally.collection.digest,
-        "counted": tally.reports,
-        "people": tally.people,
-        **distinct_counts,
-        "repeated": tally.repeated,
-        "rejected": dict(tally.rejected),
-        "by_question": tally.counted.tolist(),
-        "smallest_batch": tally.smallest_shuffle_size,
-        "simulated": tally.simulated,
-    }
-
-
-def _format_batches(tally: Tally[Any]) -> str:
-    batch_count = len(tally.batches)
-    return (
-        f"{batch_count:,}, the smallest with {tally.smallest_shuffle_size:,} "
-        f"{tally.collection.noun}s"
-    )
-
-
-def _print_tally(wording: CollectionWording, tally: Tally[Any], output: str) -> None:
-    summary = _make_summary(tally)
+def _print_tally(wording: CollectionWording, tally: Tally[Any], summary: dict[str, Any]) -> None:
     click.echo(f"counted    {wording.format_count(tally.reports)}")
     if tally.people != tally.reports:
         click.echo(f"people     {tally.people:,}, if each sent {tally.collection.reports} reports")
@@ -382,13 +227,14 @@ def _print_tally(wording: CollectionWording, tally: Tally[Any], output: str) -> 
     for fault, fault_count in sorted(tally.rejected.items()):
         click.echo(f"  {fault}: {fault_count:,}")
     if tally.collection.shuffled is not None:
-        unmarked_note = "some came without a batch mark: the local promise only"
-        click.echo(
-            f"batches    {_format_batches(tally) if tally.smallest_shuffle_size else unmarked_note}"
-        )
+        batch_text = "some came without a batch mark: the local promise only"
+        if smallest_size := tally.smallest_shuffle_size:
+            batch_text = (
+                f"{len(tally.batches):,}, the smallest with {smallest_size:,} {wording.noun}s"
+            )
+        click.echo(f"batches    {batch_text}")
     if tally.simulated:
-        click.echo(f"simulated  some {tally.collection.noun}s came from a seed; no promise holds")
-    print_note(f"{output}: the tally of {tally.collection.digest}")
+        click.echo(f"simulated  some {wording.noun}s came from a seed; no promise holds")
 
 
 def make_train_command(wording: CollectionWording) -> click.Command:
@@ -432,24 +278,34 @@ def make_train_command(wording: CollectionWording) -> click.Command:
 
         import numpy as np
 
+        from discreet.collection.ingest import read_tally
+        from discreet.collection.inversion import load_inversion
         from discreet.estimation import estimate
         from discreet.statistics.scoring import Scoring
 
-        wave_tallies = [read_tally(wording, tally_path) for tally_path in tallies]
+        wave_tallies = [read_tally(wording.kind, tally_path) for tally_path in tallies]
+        report_count = sum(tally.reports for tally in wave_tallies)
+        people = [tally.people for tally in wave_tallies]
         with error_context(", ".join(tallies)):
-            wave_statistics = _estimate_statistics(wording, wave_tallies)
+            if len(wave_tallies) > 1:
+                _require_different_plans(wording, wave_tallies)
+            inversion = load_inversion(wave_tallies[0].collection)
+            wave_statistics = [inversion.estimate_statistics(tally) for tally in wave_tallies]
+            joint_statistics = wave_statistics[0]
+            if len(wave_tallies) > 1:
+                from discreet.local.waves import combine_waves
+
+                joint_statistics = combine_waves(wave_statistics, people)
             if postprocess is not None:
-                wave_statistics = replace(wave_statistics, scoring=Scoring(postprocess))
-            trained_model = estimate(wave_statistics)
-        report_count = sum(wave_tally.reports for wave_tally in wave_tallies)
-        people = sum(wave_tally.people for wave_tally in wave_tallies)
+                joint_statistics = replace(joint_statistics, scoring=Scoring(postprocess))
+            trained_model = estimate(joint_statistics)
         write_file(output, trained_model.to_json())
         if statistics is not None:
-            write_file(statistics, wave_statistics.to_json())
+            write_file(statistics, joint_statistics.to_json())
         class_names = [format_value(value) for value in trained_model.schema.classes]
         class_prior = dict(zip(class_names, np.exp(trained_model.log_prior).tolist(), strict=True))
         if as_json:
-            summary = {"output": output, f"{wording.noun}s": report_count, "people": people}
+            summary = {"output": output, f"{wording.noun}s": report_count, "people": sum(people)}
             print_json(
                 {
                     **summary,
@@ -475,21 +331,13 @@ def make_train_command(wording: CollectionWording) -> click.Command:
     return command
 
 
-def _estimate_statistics(wording: CollectionWording, wave_tallies: Sequence[Tally[Any]]) -> Any:
-    from discreet.collection.inversion import load_inversion
-
-    if len(wave_tallies) > 1 and not wording.has_waves:
+def _require_different_plans(wording: CollectionWording, tallies: Sequence[Tally[Any]]) -> None:
+    """Refuse several tallies unless each is the wave of a plan of its own."""
+    if not wording.has_waves:
         raise EstimationError(
             f"give one tally; add several with 'discreet {wording.command_group} tally'"
         )
-    inversion = load_inversion(wave_tallies[0].collection)
-    if len(wave_tallies) == 1:
-        return inversion.estimate_statistics(wave_tallies[0])
-    from discreet.local.waves import combine_waves
-
-    if len({wave_tally.collection.digest for wave_tally in wave_tallies}) < len(wave_tallies):
+    if len({tally.collection.digest for tally in tallies}) < len(tallies):
         raise EstimationError(
             "two tallies answer the same plan; add them with 'discreet local tally'"
         )
-    wave_statistics = [inversion.estimate_statistics(wave_tally) for wave_tally in wave_tallies]
-    return combine_waves(wave_statistics, [wave_tally.people for wave_tally in wave_tallies])

@@ -187,9 +187,7 @@ def iter_partial_sums(collection: Collection, answers: Any) -> Iterator[PartialS
         )
 
 
-@lru_cache(maxsize=4)
-def _load_collection(collection_json: str) -> Any:
-    return parse_collection_json(collection_json)
+_load_collection = lru_cache(maxsize=4)(parse_collection_json)
 
 
 def _sum_partition(collection_json: str, batches: Iterable[Any]) -> Iterator[Any]:
@@ -207,7 +205,7 @@ def _sum_partition(collection_json: str, batches: Iterable[Any]) -> Iterator[Any
         np.add.at(null_counts, answer_batch.questions[answer_batch.has_null], 1)
         np.add.at(domain_counts, answer_batch.questions[answer_batch.out_of_domain], 1)
     question_numbers = np.flatnonzero(tally.counted + null_counts + domain_counts)
-    batch_sizes = tally.batches.to_body()
+    batch_sizes = dict(sorted(tally.batches.items()))
     empty_rows: list[Any] = [[]] * max(len(question_numbers) - 1, 0)
     columns = {
         "question": pa.array(question_numbers.astype(np.int32)),

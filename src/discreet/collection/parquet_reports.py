@@ -38,20 +38,6 @@ ROWS_PER_READ = 1 << 16
 """Rows of a Parquet file that are read at once: memory."""
 
 
-def _make_arrow_schema() -> Any:
-    import pyarrow as pa
-
-    return pa.schema(
-        {
-            "id": pa.binary(16),
-            "collection": pa.dictionary(pa.int32(), pa.string()),
-            "question": pa.int32(),
-            "value": pa.list_(pa.int64()),
-            BATCH_COLUMN: pa.binary(16),
-        }
-    )
-
-
 class ReportFile:
     """A Parquet file that reports are appended to; a context manager.
 
@@ -67,12 +53,19 @@ class ReportFile:
     def __init__(
         self, path: str | Path | IO[bytes], collection: Collection, simulated: bool = False
     ) -> None:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         self.collection = collection
-        arrow_schema = _make_arrow_schema().with_metadata(
-            {SIMULATED_KEY: b"yes"} if simulated else None
-        )
+        arrow_schema = pa.schema(
+            {
+                "id": pa.binary(16),
+                "collection": pa.dictionary(pa.int32(), pa.string()),
+                "question": pa.int32(),
+                "value": pa.list_(pa.int64()),
+                BATCH_COLUMN: pa.binary(16),
+            }
+        ).with_metadata({SIMULATED_KEY: b"yes"} if simulated else None)
         try:
             self._writer = pq.ParquetWriter(path, arrow_schema, compression="zstd")
         except OSError as error:

@@ -77,6 +77,8 @@ class _BulkTally:
         self.reports_done = self.reports_total = 0
 
     def run_queries(self) -> Tally[Any]:
+        import ibis
+
         valid_rows = self._filter_rows()
         self.tally.sample = _sample_smallest_ids(valid_rows)
         recurring_ids = valid_rows.group_by("id").agg(n=valid_rows.count())
@@ -104,9 +106,10 @@ class _BulkTally:
             self._count_streamed(question_rows)
         if recurring_count:
             recurring_rows = valid_rows.semi_join(recurring_ids, "id")
-            self._count_recurring(
-                recurring_rows.order_by("id", *map(_make_sort_key, self.answer_columns))
-            )
+            sort_keys = [  # reports without a batch mark come before those with one
+                ibis.asc(name, nulls_first=name == BATCH_COLUMN) for name in self.answer_columns
+            ]
+            self._count_recurring(recurring_rows.order_by("id", *sort_keys))
         return self.tally
 
     def _count_streamed(self, answers: Any) -> None:
@@ -126,14 +129,17 @@ class _BulkTally:
         """Select the rows that fit this collection, and count the others by their fault."""
         import ibis
 
+        def octet_length(data):  # type: ignore[no-untyped-def]
+            """Of a binary column, in every engine; translated by name, never run."""
+
+        count_bytes = ibis.udf.scalar.builtin(octet_length, signature=(("binary",), "int64"))
         report_rows = self.table
-        is_complete = report_rows.id.notnull() & (_make_byte_length()(report_rows.id) == 16)
+        is_complete = report_rows.id.notnull() & (count_bytes(report_rows.id) == 16)
         for column_name in ("collection", "question", "value"):
             is_complete &= report_rows[column_name].notnull()
         if BATCH_COLUMN in report_rows.columns:
-            is_complete &= report_rows[BATCH_COLUMN].isnull() | (
-                _make_byte_length()(report_rows[BATCH_COLUMN]) == 16
-            )
+            mark_column = report_rows[BATCH_COLUMN]
+            is_complete &= mark_column.isnull() | (count_bytes(mark_column) == 16)
         has_right_width = ibis.or_(
             *(
                 report_rows.question.isin(
@@ -236,13 +242,6 @@ class _BulkTally:
                 carried_row = table.slice(int(first_rows[-1]), 1)
 
 
-def _make_sort_key(name: str) -> Any:
-    """Sort key: ascending; reports without a batch mark come before those with one."""
-    import ibis
-
-    return ibis.asc(name, nulls_first=name == BATCH_COLUMN)
-
-
 def _sample_smallest_ids(valid_rows: Any) -> set[str]:
     """Return the smallest ids, which identify this delivery and reveal overlap with another one."""
     smallest_ids: set[bytes] = set()
@@ -252,13 +251,3 @@ def _sample_smallest_ids(valid_rows: Any) -> set[str]:
         if len(smallest_ids) >= ID_SAMPLE_SIZE or len(first_ids) < 4 * ID_SAMPLE_SIZE:
             break  # else too many of the smallest are repetitions
     return {id_bytes.hex() for id_bytes in sorted(smallest_ids)[:ID_SAMPLE_SIZE]}
-
-
-def _make_byte_length() -> Any:
-    """Return the function for the byte length of a binary column, which every engine has."""
-    import ibis
-
-    def octet_length(data):  # type: ignore[no-untyped-def]
-        """Translated by name, never run."""
-
-    return ibis.udf.scalar.builtin(octet_length, signature=(("binary",), "int64"))

@@ -121,6 +121,10 @@ class Collection(Protocol):
         """What respondents call a report: report or sheet."""
 
     @property
+    def command_group(self) -> str:
+        """The group of commands about it: local or survey."""
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the document; every report names it."""
 

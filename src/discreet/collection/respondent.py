@@ -7,17 +7,20 @@ let the collector average the noise away.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from discreet.collection.protocol import Collection, EncodedRecords
 from discreet.collection.report import Report, derive_report_id
 from discreet.collection.store import FolderStore, MemoryStore, Store, StoredReport
 from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.files.documents import RepeatedKeyError, parse_json
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import Random, as_random
 
-__all__ = ["FolderStore", "MemoryStore", "Respondent", "Store"]
+__all__ = ["FolderStore", "MemoryStore", "Respondent", "Store", "read_record"]
 
 
 class Respondent:
@@ -59,35 +62,31 @@ class Respondent:
         unprotected: bool = False,
         random_state: int | Random | None = None,
     ) -> None:
+        kind, guarantee = collection.kind, collection.guarantee
         self.collection, self.store, self.group = collection, store, group
+        self._epsilon = guarantee.unshuffled_epsilon
         self.by_hand, self._random = by_hand, as_random(random_state)
-        self._check_group()
-        self._check_device()
-        if math.isinf(collection.guarantee.epsilon) and not unprotected:
-            raise PrivacyError(
-                f"this {collection.kind} promises no epsilon: what is sent may be the truth "
-                "itself, or prove it. If you accept that, say so: unprotected=True, or "
-                "--unprotected on the command line"
-            )
-
-    def _check_group(self) -> None:
-        group, question_count = self.group, len(self.collection.questions)
-        if self.collection.assignment == "groups" and group is None:
+        if collection.assignment == "groups" and group is None:
             raise SchemaError("this plan assigns questions: pass group=, the number you were given")
-        if self.collection.assignment == "draw" and group is not None:
+        if collection.assignment == "draw" and group is not None:
             raise SchemaError("in this plan respondents draw their question: leave out group=")
-        if group is not None and not 0 <= group < question_count:
-            raise SchemaError(f"group {group} is not one of the {question_count} questions")
-
-    def _check_device(self) -> None:
-        kind, device = self.collection.kind, self.collection.device
-        if self.by_hand and device == "software":
+        if group is not None and not 0 <= group < len(collection.questions):
+            raise SchemaError(
+                f"group {group} is not one of the {len(collection.questions)} questions"
+            )
+        if by_hand and collection.device == "software":
             raise SchemaError(
                 f"this {kind} is drawn by software; only a questionnaire that says device: hand or "
                 "device: either allows respondents to draw by hand"
             )
-        if not self.by_hand and device == "hand":
+        if not by_hand and collection.device == "hand":
             raise SchemaError(f"respondents of this {kind} draw by hand: pass by_hand=True")
+        if math.isinf(guarantee.epsilon) and not unprotected:
+            raise PrivacyError(
+                f"this {kind} promises no epsilon: what is sent may be the truth itself, or prove "
+                "it. If you accept that, say so: unprotected=True, or --unprotected on the command "
+                "line"
+            )
 
     @property
     def guarantee(self) -> Guarantee:
@@ -118,14 +117,11 @@ class Respondent:
                 f"a record is a mapping of names to values, not a {type(record).__name__}; write "
                 "{'name': value, …}"
             )
-        stored_reports = self.store.load_reports(self.collection.digest)
-        if stored_reports and not again:
-            return self._read_stored_report(stored_reports[-1])
-        self._check_report_count(len(stored_reports))
+        stored_report, report_number = self._find_report(again)
+        if stored_report is not None:
+            return stored_report
         encoded_record = self.collection.encode_record(record, None, personal, self.by_hand)
-        return self._make_report(
-            len(stored_reports), self._get_question(len(stored_reports)), encoded_record
-        )
+        return self._make_report(report_number, self._get_question(report_number), encoded_record)
 
     def draw_question(self, *, again: bool = False) -> int:
         """Draw and store the question that this person answers next, without any record.
@@ -133,11 +129,10 @@ class Respondent:
         With it, a person needs to be asked only for ``collection.get_asked_columns(question)``. The
         question is the same on every call; after it was answered, it is the answered one.
         """
-        stored_reports = self.store.load_reports(self.collection.digest)
-        if stored_reports and not again:
-            return self._read_stored_report(stored_reports[-1]).question
-        self._check_report_count(len(stored_reports))
-        return self._get_question(len(stored_reports))
+        stored_report, report_number = self._find_report(again)
+        return (
+            self._get_question(report_number) if stored_report is None else stored_report.question
+        )
 
     def answer_question(
         self, record: Mapping[str, Any], personal: Mapping[str, Any] | None = None
@@ -155,12 +150,18 @@ class Respondent:
         encoded_record = self.collection.encode_record(record, question, personal, self.by_hand)
         return self._make_report(len(stored_reports), question, encoded_record)
 
-    def _check_report_count(self, sent_count: int) -> None:
+    def _find_report(self, again: bool) -> tuple[Report | None, int]:
+        """Return the stored report; or None and the number of the next one, if it is allowed."""
+        stored_reports = self.store.load_reports(self.collection.digest)
+        sent_count = len(stored_reports)
+        if stored_reports and not again:
+            return self._read_stored_report(stored_reports[-1]), sent_count
         if sent_count >= self.collection.reports:
             raise PrivacyError(
                 f"this person has already sent {sent_count} of {self.collection.reports} reports; "
                 f"another one would cost more privacy than the {self.collection.kind} promises"
             )
+        return None, sent_count
 
     def _get_question(self, report_number: int) -> int:
         digest = self.collection.digest
@@ -170,9 +171,7 @@ class Respondent:
         question = self.group
         if question is None:
             question = int(self.collection.draw_questions(1, self._random)[0])
-        return self.store.save_question(
-            digest, report_number, question, self.collection.guarantee.unshuffled_epsilon
-        )
+        return self.store.save_question(digest, report_number, question, self._epsilon)
 
     def _make_report(
         self, report_number: int, question: int, encoded_record: EncodedRecords
@@ -203,3 +202,28 @@ class Respondent:
                 "drawn again, because that would cost privacy twice"
             ) from None
         return report
+
+
+def read_record(path: str) -> dict[str, Any]:
+    """Read the record of one person; errors do not quote its content.
+
+    Parameters
+    ----------
+    path : str
+        A file with one JSON object, or ``"-"`` for standard input.
+    """
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FormatError(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: cannot be read as text: {type(error).__name__}") from None
+    try:
+        record = parse_json(text)
+    except RepeatedKeyError:
+        raise FormatError(f"{path}: this record has a key twice; remove one of them") from None
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise FormatError(f'{path}: a record is one JSON object: {{"feature": value, …}}')
+    return record

@@ -59,11 +59,16 @@ def shuffle_reports(
     """
     shuffle_tally, valid_reports = Tally(collection), []
     for sent_report in reports:
-        report = _parse_report(sent_report)
-        if isinstance(report, Report) and report.batch is not None:
+        try:
+            report = (
+                sent_report if isinstance(sent_report, Report) else Report.from_json(sent_report)
+            )
+        except FormatError:
+            shuffle_tally.add(sent_report)  # refused, and counted as that
+            continue
+        if report.batch is not None:
             shuffle_tally.rejected[ALREADY_SHUFFLED] += 1
         elif shuffle_tally.add(report).status == "counted":
-            assert isinstance(report, Report)
             valid_reports.append(report)
     already_shuffled = shuffle_tally.rejected[ALREADY_SHUFFLED]
     if already_shuffled and not valid_reports:
@@ -97,11 +102,3 @@ def shuffle_reports(
             for report_index in id_order
         ]
     return shuffled_reports, shuffle_tally
-
-
-def _parse_report(sent_report: Report | str | bytes) -> Report | str | bytes:
-    """Parse a report; return the text itself if it is not one, for the tally to refuse."""
-    try:
-        return sent_report if isinstance(sent_report, Report) else Report.from_json(sent_report)
-    except FormatError:
-        return sent_report

@@ -67,7 +67,11 @@ class ShuffleMemory:
                     f"is not known any more whose {noun}s were passed on; nothing is shuffled"
                 )
             hash_key = bytes.fromhex(memory.key)
-            used_hashes = _split_hashes(base64.b64decode(memory.used))
+            used_bytes = base64.b64decode(memory.used)
+            used_hashes = {
+                used_bytes[start : start + HASH_BYTES]
+                for start in range(0, len(used_bytes), HASH_BYTES)
+            }
             new_hashes = {_hash_id(report_id, hash_key) for report_id in report_ids}
             if repeated_count := len(new_hashes & used_hashes):
                 raise PrivacyError(
@@ -111,10 +115,6 @@ class ShuffleMemory:
 
 def _hash_id(report_id: str, hash_key: bytes) -> bytes:
     return hashlib.blake2b(bytes.fromhex(report_id), digest_size=HASH_BYTES, key=hash_key).digest()
-
-
-def _split_hashes(hashes: bytes) -> set[bytes]:
-    return {hashes[start : start + HASH_BYTES] for start in range(0, len(hashes), HASH_BYTES)}
 
 
 class ShuffleMemoryBody(Body):

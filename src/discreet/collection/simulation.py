@@ -6,7 +6,8 @@ are available anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,10 @@ from discreet.arrays import Integers
 from discreet.collection.protocol import Collection, CollectionT, EncodedRecords
 from discreet.collection.tally import Tally
 from discreet.randomness import Random
+from discreet.schema.cells import get_columns
+from discreet.tables.engines import iter_ordered_batches
 
-__all__ = ["iter_simulated_answers", "simulate_tally"]
+__all__ = ["iter_simulated_answers", "simulate_tally", "write_simulated_reports"]
 
 
 def iter_simulated_answers(
@@ -65,3 +68,33 @@ def simulate_tally(
     if collection.shuffled is not None:  # the anonymiser is simulated, too: one shuffle of all
         tally.batches.add(random.raw(16).tobytes().hex(), tally.reports)
     return tally
+
+
+def write_simulated_reports(
+    collection: Collection,
+    data: Any,
+    report_file: Any,
+    random: Random,
+    *,
+    progress: Callable[[int], None],
+) -> int:
+    """Simulate one report per row of a table, append them to a file, and return their number.
+
+    Parameters
+    ----------
+    collection : Plan or Questionnaire
+    data : path or table
+        Raw data, as :func:`discreet.tables.open_table` opens them.
+    report_file : ReportFile or SheetCsv
+    random : Random
+    progress : callable
+        Called as ``progress(reports done)``.
+    """
+    report_count = 0
+    for batch in iter_ordered_batches(data, collection.names):
+        records = collection.encode_columns(get_columns(batch, collection.names))
+        for question, rows, values in iter_simulated_answers(collection, records, random):
+            report_file.write(question, random.raw(16 * len(rows)).reshape(-1, 16), values)
+        report_count += batch.num_rows
+        progress(report_count)
+    return report_count

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from discreet.errors import FormatError, PrivacyError
 from discreet.files.atomic_writing import make_private_folder, write_atomic
-from discreet.files.documents import Body, dump_document, load_document
+from discreet.files.documents import Body, dump_document, load_document, make_body_class
 from discreet.files.locks import hold_lock
 from discreet.privacy.guarantee import format_rounded_up
 
@@ -172,7 +172,7 @@ class Store(abc.ABC):
                     _format_file_name(collection, report_number, "report")
                 )
                 body = load_document(report_json, "kept-report", VERSION, StoredReportBody)
-            stored_reports.append(StoredReport(body.report, body.key))
+            stored_reports.append(StoredReport(**dict(body)))
         return stored_reports
 
     def save_report(self, collection: str, report_number: int, stored_report: StoredReport) -> bool:
@@ -271,9 +271,7 @@ class DrawnQuestionBody(Body):
     epsilon: float
 
 
-class StoredReportBody(Body):
-    report: str
-    key: str
+StoredReportBody = make_body_class(StoredReport)
 
 
 class AllowanceBody(Body):

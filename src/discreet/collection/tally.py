@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Integers
-from discreet.collection.batch_sizes import BatchSizes
+from discreet.collection.batch_sizes import MAX_BATCHES, BatchSizes
 from discreet.collection.protocol import (
     MAX_EXACT_INTEGER,
     Collection,
@@ -127,7 +128,8 @@ class Tally(Generic[CollectionT]):
 
         The guarantee of a shuffled collection rests on this number.
         """
-        return self.batches.get_smallest(self.reports)
+        sizes = self.batches.values()
+        return 0 if sum(sizes) < self.reports else min(sizes, default=0)
 
     @property
     def digest(self) -> str:
@@ -278,16 +280,24 @@ class Tally(Generic[CollectionT]):
 
     def get_distinct_answers(self, question: int = 0) -> tuple[Integers, Integers]:
         """Return the distinct whole answers in ascending order, and how often each was sent."""
-        return self._get_whole_counts(question).get_distinct_answers()
+        if question not in self._whole_counts:
+            raise EstimationError(f"the answers to question {question} are added up, not kept")
+        return self._whole_counts[question].get_distinct_answers()
 
     def count_margin(self, names: Sequence[str], question: int = 0) -> Integers:
         """Count the combinations of answers to these questions; one axis per name."""
-        return self._get_whole_counts(question).count_margin(names)
-
-    def _get_whole_counts(self, question: int) -> WholeAnswerCounts:
-        if question not in self._whole_counts:
-            raise EstimationError(f"the answers to question {question} are added up, not kept")
-        return self._whole_counts[question]
+        rows, multiplicities = self.get_distinct_answers(question)
+        channel = self._whole_counts[question].channel
+        column_indices = [channel.names.index(name) for name in names]
+        shape = tuple(channel.sizes[column_index] for column_index in column_indices)
+        flat_counts = np.zeros(math.prod(shape), np.int64)
+        if len(rows):
+            np.add.at(
+                flat_counts,
+                np.ravel_multi_index(tuple(rows[:, column_indices].T), shape),
+                multiplicities,
+            )
+        return flat_counts.reshape(shape)
 
     # ---------------------------------------------------------------- merging and withdrawing
 
@@ -388,7 +398,7 @@ class Tally(Generic[CollectionT]):
             self.all_fingerprints | (other.all_fingerprints if sign > 0 else set()),
             self.withdrawn | other.withdrawn,
             self.simulated or other.simulated,
-            self.batches.copy(),
+            BatchSizes(self.batches),
         )
         if sign > 0:
             merged_tally.batches.merge(other.batches)
@@ -403,18 +413,24 @@ class Tally(Generic[CollectionT]):
         return merged_tally
 
     def _is_consistent(self) -> bool:
-        """Whether the sums are possible for the number of counted reports."""
-        for question_number, channel in enumerate(self.collection.questions):
-            report_count = int(self.counted[question_number])
-            if report_count < 0 or not channel.is_possible(
-                self.sums[question_number], report_count
-            ):
+        """Whether sums and batches are possible for the number of counted reports."""
+        sizes = self.batches.values()
+        has_valid_marks = (
+            all(map(ID_PATTERN.fullmatch, self.batches)) and len(self.batches) <= MAX_BATCHES
+        )
+        if not has_valid_marks or min(sizes, default=1) < 1:
+            return False
+        if max(len(self.seen), sum(sizes)) > self.reports:
+            return False
+        for question, channel in enumerate(self.collection.questions):
+            report_count = int(self.counted[question])
+            if report_count < 0 or not channel.is_possible(self.sums[question], report_count):
                 return False
-            if question_number in self._whole_counts and not self._whole_counts[
-                question_number
-            ].has_total(report_count):
+        for question, answer_counts in self._whole_counts.items():
+            _, multiplicities = answer_counts.get_distinct_answers()
+            if (multiplicities <= 0).any() or multiplicities.sum() != self.counted[question]:
                 return False
-        return len(self.seen) <= self.reports and self.batches.can_hold(self.reports)
+        return True
 
     # ---------------------------------------------------------------- files
 
@@ -430,17 +446,15 @@ class Tally(Generic[CollectionT]):
         id_sample = self.sample
         if not include_seen:
             id_sample = set(heapq.nsmallest(ID_SAMPLE_SIZE, self.seen.keys() | self.sample))
-        whole_answers = {
-            str(question_number): answer_counts.get_distinct_answers()
-            for question_number, answer_counts in self._whole_counts.items()
-        }
         body = {
             "collection": self.collection.to_json(),
             "counted": self.counted.tolist(),
             "sums": [question_sums.tolist() for question_sums in self.sums],
             "whole": {
-                str(question_number): [rows.tolist(), multiplicities.tolist()]
-                for question_number, (rows, multiplicities) in whole_answers.items()
+                str(question): [
+                    answer_array.tolist() for answer_array in answer_counts.get_distinct_answers()
+                ]
+                for question, answer_counts in self._whole_counts.items()
             },
             "rejected": dict(sorted(self.rejected.items())),
             "repeated": self.repeated,
@@ -449,7 +463,7 @@ class Tally(Generic[CollectionT]):
             "parts": sorted(self.merged_fingerprints),
             "withdrawn": sorted(self.withdrawn),
             "simulated": self.simulated,
-            "batches": self.batches.to_body(),
+            "batches": dict(sorted(self.batches.items())),
         }
         return dump_document("tally", VERSION, body, indent=None)
 
@@ -459,8 +473,9 @@ class Tally(Generic[CollectionT]):
         body = load_document(text, "tally", VERSION, TallyBody)
         collection = parse_collection_json(body.collection)
         sum_sizes = [question.size or 0 for question in collection.questions]
+        misfit = f"this tally does not fit its own {collection.kind}"
         if len(body.counted) != len(sum_sizes) or list(map(len, body.sums)) != sum_sizes:
-            raise FormatError(f"this tally does not fit its own {collection.kind}")
+            raise FormatError(misfit)
         if min(*body.counted, body.repeated, *body.rejected.values(), 0) < 0:
             raise FormatError("this tally holds a negative count")
         largest_number = max(
@@ -483,27 +498,19 @@ class Tally(Generic[CollectionT]):
             body.simulated,
             BatchSizes(body.batches),
         )
-        tally._read_whole_counts(body.whole)
+        if set(body.whole) != {str(question) for question in tally._whole_counts}:
+            raise FormatError(misfit)
+        for question, answer_counts in tally._whole_counts.items():
+            try:
+                answer_counts.add_checked_rows(*body.whole[str(question)])
+            except EstimationError as error:
+                raise FormatError(f"{misfit}: {error}") from None
         if not tally._is_consistent():
             raise FormatError(
                 "this tally contradicts itself: its reports cannot add up to its sums; it was "
                 "edited, or not made by discreet"
             )
         return tally
-
-    def _read_whole_counts(
-        self, stated_counts: dict[str, tuple[list[list[int]], list[int]]]
-    ) -> None:
-        if set(stated_counts) != {str(question_number) for question_number in self._whole_counts}:
-            raise FormatError(f"this tally does not fit its own {self.collection.kind}")
-        for question_number, answer_counts in self._whole_counts.items():
-            try:
-                answer_counts.add_checked_rows(*stated_counts[str(question_number)])
-            except EstimationError as error:
-                collection_kind = self.collection.kind
-                raise FormatError(
-                    f"this tally does not fit its own {collection_kind}: {error}"
-                ) from None
 
     @classmethod
     def read(cls, path: str | Path) -> Tally[Any]:

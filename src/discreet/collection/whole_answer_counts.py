@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,7 +24,7 @@ class WholeAnswerCounts:
 
     def __init__(self, channel: WholeAnswerChannel) -> None:
         self.channel = channel
-        self._rows = np.zeros((0, channel.width), np.int64)
+        self._rows = np.zeros((0, len(channel.sizes)), np.int64)
         self._multiplicities = np.zeros(0, np.int64)
         self._pending: list[tuple[Integers, Integers]] = []
 
@@ -33,11 +32,12 @@ class WholeAnswerCounts:
         """Add answers; negative multiplicities remove them."""
         self._pending.append((rows, multiplicities))
         if sum(len(pending_rows) for pending_rows, _ in self._pending) > MAX_PENDING_ROWS:
-            self._merge_pending()
+            self.get_distinct_answers()
 
-    def _merge_pending(self) -> None:
+    def get_distinct_answers(self) -> tuple[Integers, Integers]:
+        """Return the distinct answers in ascending order, and how often each was sent."""
         if not self._pending:
-            return
+            return self._rows, self._multiplicities
         rows = np.concatenate([self._rows, *(pending_rows for pending_rows, _ in self._pending)])
         multiplicities = np.concatenate(
             [self._multiplicities, *(pending_times for _, pending_times in self._pending)]
@@ -45,33 +45,21 @@ class WholeAnswerCounts:
         self._pending = []
         if int(np.abs(multiplicities).sum(dtype=np.float64)) > MAX_EXACT_INTEGER:
             raise EstimationError("the counts would go beyond 2^62 and no longer be exact")
-        self._rows, self._multiplicities = _merge_equal_rows(
-            rows, multiplicities, self.channel.sizes
-        )
-
-    def get_distinct_answers(self) -> tuple[Integers, Integers]:
-        """Return the distinct answers in ascending order, and how often each was sent."""
-        self._merge_pending()
-        return self._rows, self._multiplicities
-
-    def has_total(self, answer_count: int) -> bool:
-        """Whether the multiplicities are positive and add up to this number of answers."""
-        _, multiplicities = self.get_distinct_answers()
-        return bool((multiplicities > 0).all()) and int(multiplicities.sum()) == answer_count
-
-    def count_margin(self, names: Sequence[str]) -> Integers:
-        """Count the combinations of answers to these questions; one axis per name."""
-        rows, multiplicities = self.get_distinct_answers()
-        column_indices = [self.channel.names.index(name) for name in names]
-        shape = tuple(self.channel.sizes[column_index] for column_index in column_indices)
-        flat_counts = np.zeros(math.prod(shape), np.int64)
-        if len(rows):
-            np.add.at(
-                flat_counts,
-                np.ravel_multi_index(tuple(rows[:, column_indices].T), shape),
-                multiplicities,
+        if math.prod(self.channel.sizes) < MAX_EXACT_INTEGER:
+            row_keys = np.zeros(len(rows), np.int64)
+            for size, column in zip(self.channel.sizes, rows.T, strict=True):
+                row_keys = row_keys * size + column
+            _, first_rows, group_indices = np.unique(
+                row_keys, return_index=True, return_inverse=True
             )
-        return flat_counts.reshape(shape)
+            distinct_rows = rows[first_rows]
+        else:
+            distinct_rows, group_indices = np.unique(rows, axis=0, return_inverse=True)
+        counts = np.zeros(len(distinct_rows), np.int64)
+        np.add.at(counts, group_indices.ravel(), multiplicities)
+        is_present = counts != 0
+        self._rows, self._multiplicities = distinct_rows[is_present], counts[is_present]
+        return self._rows, self._multiplicities
 
     def add_checked_rows(self, rows: list[list[int]], multiplicities: list[int]) -> None:
         """Add rows that come from a file, after checking all of them."""
@@ -89,21 +77,3 @@ class WholeAnswerCounts:
         )
         if len(self.get_distinct_answers()[0]) < len(rows):
             raise EstimationError("an answer is listed twice")
-
-
-def _merge_equal_rows(
-    rows: Integers, multiplicities: Integers, sizes: Sequence[int]
-) -> tuple[Integers, Integers]:
-    """Merge equal rows, in ascending order."""
-    if math.prod(sizes) < MAX_EXACT_INTEGER:
-        row_keys = np.zeros(len(rows), np.int64)
-        for size, column in zip(sizes, rows.T, strict=True):
-            row_keys = row_keys * size + column
-        _, first_rows, group_indices = np.unique(row_keys, return_index=True, return_inverse=True)
-        distinct_rows = rows[first_rows]
-    else:
-        distinct_rows, group_indices = np.unique(rows, axis=0, return_inverse=True)
-    counts = np.zeros(len(distinct_rows), np.int64)
-    np.add.at(counts, group_indices.ravel(), multiplicities)
-    is_present = counts != 0
-    return distinct_rows[is_present], counts[is_present]

@@ -120,6 +120,7 @@ class Plan(CollectionDocument):
     kind: ClassVar[str] = "plan"
     version: ClassVar[int] = VERSION
     noun: ClassVar[str] = "report"
+    command_group: ClassVar[str] = "local"
     device: ClassVar[Literal["software"]] = "software"
 
     def __repr__(self) -> str:

@@ -121,6 +121,7 @@ class Questionnaire(CollectionDocument):
     kind: ClassVar[str] = "questionnaire"
     version: ClassVar[int] = VERSION
     noun: ClassVar[str] = "sheet"
+    command_group: ClassVar[str] = "survey"
     reports: ClassVar[int] = 1
     assignment: ClassVar[Literal["draw"]] = "draw"
 

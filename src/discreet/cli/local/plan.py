@@ -13,7 +13,6 @@ from discreet.cli.collection import (
     make_guarantee_body,
     make_simulate_command,
     read_collection,
-    read_tally,
 )
 from discreet.cli.files import OUTPUT, write_file
 from discreet.cli.output import (
@@ -219,6 +218,7 @@ def _plan_next_wave(
     schema: Schema, tally_paths: tuple[str, ...], plan_options: dict[str, Any]
 ) -> Plan:
     """Plan a later wave; options that all waves share are taken from the previous one."""
+    from discreet.collection.ingest import read_tally
     from discreet.local.waves import next_plan
     from discreet.privacy.shuffling import Shuffle
 
@@ -228,7 +228,7 @@ def _plan_next_wave(
                 f"--{option_name} was decided by the plan of the first wave; leave it out with "
                 "--after"
             )
-    tallies = [read_tally(PLAN, tally_path) for tally_path in tally_paths]
+    tallies = [read_tally(PLAN.kind, tally_path) for tally_path in tally_paths]
     with error_context(", ".join(tally_paths)):
         if tallies[-1].collection.original != schema:
             raise SchemaError("the earlier waves follow another schema than the one given")
@@ -309,11 +309,12 @@ def check(path: str, after: tuple[str, ...], as_json: bool) -> None:
     again. A plan of a later wave names the plan and the tally before it: with the tallies of all
     earlier waves, the shares of its questions are computed again, too.
     """
+    from discreet.collection.ingest import read_tally
     from discreet.local.waves import check_shares
 
     checked_plan = read_collection(PLAN, path)
     if after:
-        tallies = [read_tally(PLAN, tally_path) for tally_path in after]
+        tallies = [read_tally(PLAN.kind, tally_path) for tally_path in after]
         with error_context(path):
             check_shares(checked_plan, tallies)
     if as_json:

@@ -8,7 +8,6 @@ from discreet.cli.collection import (
     QUESTIONNAIRE,
     make_answer_command,
     make_simulate_command,
-    read_tally,
 )
 from discreet.cli.output import format_example, json_option, make_console, print_json
 from discreet.cli.tally import make_shuffle_command, make_tally_command, make_train_command
@@ -53,9 +52,10 @@ def estimate(tally: str, predicate: str, level: float, as_json: bool) -> None:
     Compare a question with an answer by =, != or in (…); join by and, or, not and parentheses;
     quote names and answers that have spaces. Groups may be mixed freely.
     """
+    from discreet.collection.ingest import read_tally
     from discreet.survey.inversion import estimate_share
 
-    sheet_tally = read_tally(QUESTIONNAIRE, tally)
+    sheet_tally = read_tally(QUESTIONNAIRE.kind, tally)
     share_estimate = estimate_share(sheet_tally, predicate)
     lower_bound, upper_bound = share_estimate.interval(level)
     if as_json:
@@ -122,10 +122,11 @@ def test(
     Take people whom the model was not trained on. Nobody sends more than their sheet: how often
     the model is right on made-up answers follows from their public law.
     """
+    from discreet.collection.ingest import read_tally
     from discreet.model import NaiveBayesModel
     from discreet.survey.testing import estimate_sheet_accuracy
 
-    sheet_tally = read_tally(QUESTIONNAIRE, tally)
+    sheet_tally = read_tally(QUESTIONNAIRE.kind, tally)
     classifier = NaiveBayesModel.read(model)
     with error_context(tally):
         accuracy_estimate = estimate_sheet_accuracy(
