@@ -15,7 +15,7 @@ def assert_same_tally(one: Tally, two: Tally, by_id: bool = True) -> None:
     assert [part.tolist() for part in one.sums] == [part.tolist() for part in two.sums]
     assert +one.rejected == +two.rejected
     assert one.repeated == two.repeated
-    assert one.batches.to_body() == two.batches.to_body()
+    assert one.batches == two.batches
     if by_id:
         assert one.seen == two.seen
         assert one.simulated == two.simulated
