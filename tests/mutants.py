@@ -1075,7 +1075,7 @@ MUTANTS = [
     Mutant("survey/whole_sheet_em.py", "fit_whole_sheets",
            "selection.compute_dependence_belief() / max(misfit, 1.0)",
            "selection.compute_dependence_belief()", WHOLE),
-    Mutant("survey/device.py", "randomize_records",
+    Mutant("survey/device.py", "SheetRandomizer.randomize_records",
            "random",
            "type(random)()", f"{SURVEYS} tests/collection/test_sheets.py"),
     Mutant("survey/variance.py", "ChannelVariance.estimate_noise",

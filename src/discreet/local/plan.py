@@ -17,15 +17,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from discreet.arrays import Floats, Integers
-from discreet.collection.protocol import CollectionDocument
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.files.atomic_writing import read_text
 from discreet.files.documents import Body, load_document
-from discreet.local import device as devices
+from discreet.local.device import RecordRandomizer
 from discreet.local.question import Question, QuestionBody
 from discreet.privacy.guarantee import INFERRED_REASON, Charge, Guarantee, format_odds_sentence
 from discreet.privacy.shuffling import Blanket, Shuffle, ShuffleBody
@@ -82,10 +80,8 @@ class Wave:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(CollectionDocument):
+class Plan(RecordRandomizer):
     """Questions for a population, each person answering as many as ``reports`` says.
-
-    A :class:`~discreet.collection.protocol.Collection`.
 
     Parameters
     ----------
@@ -120,7 +116,8 @@ class Plan(CollectionDocument):
     kind: ClassVar[str] = "plan"
     version: ClassVar[int] = VERSION
     noun: ClassVar[str] = "report"
-    device: ClassVar[Literal["software"]] = "software"
+    has_waves: ClassVar[bool] = True
+    device = "software"
 
     def __repr__(self) -> str:
         return f"Plan({len(self.questions)} questions, epsilon={self.epsilon!r}, {self.schema!r})"
@@ -207,32 +204,6 @@ class Plan(CollectionDocument):
             [(share, question.blanket) for share, question in weighted_questions]
         )
 
-    @cached_property
-    def cells(self) -> dict[str, Cells]:
-        """The public cells of every feature that is asked by cell."""
-        cells_by_feature = {}
-        for question in self.questions:
-            for name in question.features if question.power == 0 else ():
-                feature = self.schema[name]
-                if isinstance(feature, Numeric) and name not in self.edges:
-                    raise SchemaError(f"{name} is asked by bin, but the plan has no edges for it")
-                bin_edges = self.edges.get(name, ()) if isinstance(feature, Numeric) else ()
-                cells_by_feature[name] = Cells(
-                    feature,
-                    tuple(bin_edges),
-                    self.schema.missing_tokens,
-                    self.schema.unseen,
-                    self.schema.outliers,
-                )
-        return cells_by_feature
-
-    @cached_property
-    def mean_features(self) -> frozenset[str]:
-        """Features asked by their mean; by cell only whether they are missing."""
-        return frozenset(
-            name for question in self.questions if question.power for name in question.features
-        )
-
     def get_table_shape(self, question: Question) -> tuple[int, ...]:
         """(classes, cells of the first feature, …) of a question about cells."""
         class_count = len(self.schema.classes)
@@ -314,16 +285,6 @@ class Plan(CollectionDocument):
         odds_text = format_odds_sentence(report_phrase, self.unshuffled_guarantee.epsilon)
         return f"{odds_text} Not covered: {INFERRED_REASON}." if self.schema.inferred else odds_text
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of a whole record: the features, then the target."""
-        return (*self.original.names, self.schema.target)
-
-    @property
-    def original(self) -> Schema:
-        """The schema of a record as it is before the projection, if there is one."""
-        return self.schema if self.projection is None else self.projection.input_schema
-
     def get_asked_columns(self, question: int) -> tuple[str, ...]:
         """The columns of a record that one question is about."""
         features = self.questions[question].features
@@ -347,32 +308,6 @@ class Plan(CollectionDocument):
         group_ends = np.round(np.cumsum(self.shares) * respondents).astype(np.int64)
         question_order = np.searchsorted(group_ends, np.arange(respondents), side="right")
         return question_order[np.argsort(random.words(respondents), kind="stable")]
-
-    def encode_record(
-        self,
-        record: Mapping[str, Any],
-        question: int | None = None,
-        personal: Mapping[str, Any] | None = None,
-        by_hand: bool = False,
-    ) -> devices.PlanRecords:
-        """Check and encode one record.
-
-        A device applies the plan's projection here, before any question is answered.
-        ``personal`` and ``by_hand`` belong to questionnaires.
-        """
-        if personal is not None or by_hand:
-            raise SchemaError("only questionnaires ask personal questions or are drawn by hand")
-        return devices.encode_record(self, record, question)
-
-    def encode_columns(
-        self, columns: Mapping[str, Any], classes: NDArray[Any] | None = None
-    ) -> devices.PlanRecords:
-        """Columns of many records as devices randomize them."""
-        return devices.encode_columns(self, columns, classes)
-
-    def randomize_records(self, question: int, codes: Any, random: Random) -> Integers:
-        """Randomized answers of many people to one question, one row per person."""
-        return devices.randomize_records(self, question, codes, random)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""

@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 
 from discreet.arrays import Floats, Integers
-from discreet.collection.protocol import CollectionDocument, DrawingDevice
+from discreet.collection.protocol import DrawingDevice
 from discreet.errors import PrivacyError, SchemaError
 from discreet.mechanisms.laws import AnswerLaw, compute_joint_law
 from discreet.mechanisms.response import Response, Unrelated
@@ -33,15 +33,14 @@ from discreet.privacy.shuffled_sheets import SheetBlanket
 from discreet.privacy.shuffling import AnyBlanket, Blanket, Shuffle
 from discreet.randomness import Random
 from discreet.schema.cells import Bins, Cells
-from discreet.schema.schema import Categorical, Numeric, Schema, refuse_set
-from discreet.survey import device as devices
+from discreet.schema.schema import Numeric, Schema, refuse_set
+from discreet.survey.device import PersonalSource, SheetChannel, SheetRandomizer
 from discreet.survey.group import Group, ResponseModel, make_channels
 from discreet.survey.promise import format_respondent_sentence, make_guarantee
 
 __all__ = ["Group", "PersonalLaw", "Questionnaire", "Wording"]
 
 VERSION = 1
-PersonalSource = Literal["device", "own"]
 
 
 @dataclass(frozen=True)
@@ -77,11 +76,10 @@ class Wording:
 
 
 @dataclass(frozen=True, eq=False)
-class Questionnaire(CollectionDocument):
+class Questionnaire(SheetRandomizer):
     """Private questions in groups, each group randomized by itself.
 
-    A :class:`~discreet.collection.protocol.Collection` with a single question, whose answer is the
-    whole sheet.
+    A collection with a single question, whose answer is the whole sheet.
 
     Parameters
     ----------
@@ -121,8 +119,9 @@ class Questionnaire(CollectionDocument):
     kind: ClassVar[str] = "questionnaire"
     version: ClassVar[int] = VERSION
     noun: ClassVar[str] = "sheet"
-    reports: ClassVar[int] = 1
-    assignment: ClassVar[Literal["draw"]] = "draw"
+    has_own_wording: ClassVar[bool] = True
+    reports = 1
+    assignment = "draw"
 
     def __post_init__(self) -> None:
         refuse_set("a questionnaire", "groups", self.groups)
@@ -242,36 +241,6 @@ class Questionnaire(CollectionDocument):
         return cls(schema, stated_groups, laws, cuts)
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        """All questions in the order of a sheet: the features, then the target."""
-        return (*self.schema.names, self.schema.target)
-
-    @cached_property
-    def place(self) -> dict[str, int]:
-        """Where each question is on a sheet."""
-        return {name: position for position, name in enumerate(self.names)}
-
-    @cached_property
-    def cells(self) -> dict[str, Cells]:
-        """The public answers of every question."""
-        schema = self.schema
-        cells_by_name = {}
-        for feature in schema.features:
-            if isinstance(feature, Numeric) and feature.name not in self.cuts:
-                raise SchemaError(
-                    f"{feature.name} is a number; write its cuts, so that it has few answers"
-                )
-            cells_by_name[feature.name] = Cells.from_schema(schema, feature.name, dict(self.cuts))
-        target = Categorical(schema.target, schema.classes, optional=False)
-        cells_by_name[schema.target] = Cells(target, (), schema.missing_tokens)
-        return cells_by_name
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of answers of each question."""
-        return tuple(self.cells[name].size for name in self.names)
-
-    @cached_property
     def all_laws(self) -> tuple[AnswerLaw, ...]:
         """Laws of the personal answers by their places on a sheet; they cover it exactly once."""
         stated_laws = [
@@ -285,11 +254,6 @@ class Questionnaire(CollectionDocument):
             if place not in stated_places
         ]
         return tuple(sorted([*stated_laws, *uniform_laws], key=lambda law: law.places))
-
-    @cached_property
-    def places(self) -> tuple[tuple[int, ...], ...]:
-        """Places on a sheet of each group's questions."""
-        return tuple(tuple(self.place[name] for name in group.questions) for group in self.groups)
 
     @cached_property
     def channels(self) -> tuple[Response, ...]:
@@ -432,12 +396,10 @@ class Questionnaire(CollectionDocument):
         return math.inf if is_known else channel.compute_exact_epsilon()
 
     @cached_property
-    def questions(self) -> tuple[devices.SheetChannel]:
+    def questions(self) -> tuple[SheetChannel]:  # type: ignore[override]  # made when asked
         """The one question of this collection: the whole sheet."""
         labels = tuple(self.cells[name].labels for name in self.names)
-        return (
-            devices.SheetChannel(self.names, self.sizes, labels, sum_rounded_up(self.epsilons)),
-        )
+        return (SheetChannel(self.names, self.sizes, labels, sum_rounded_up(self.epsilons)),)
 
     @property
     def question_outcomes(self) -> int:
@@ -451,6 +413,11 @@ class Questionnaire(CollectionDocument):
             (group.name, channel) for group, channel in zip(self.groups, self.channels, strict=True)
         ]
 
+    def get_own_wording(self, name: str) -> str:
+        """The private question as it is worded here; empty if it is not."""
+        wording = self.wording.get(name)
+        return wording.private if wording else ""
+
     def get_asked_columns(self, question: int) -> tuple[str, ...]:
         """All questions: a sheet is answered whole."""
         return self.names
@@ -458,35 +425,6 @@ class Questionnaire(CollectionDocument):
     def draw_questions(self, people: int, random: Random) -> Integers:
         """There is one question; nothing is drawn."""
         return np.zeros(people, np.int64)
-
-    def encode_record(
-        self,
-        record: Mapping[str, Any],
-        question: int | None = None,
-        personal: Mapping[str, Any] | None = None,
-        by_hand: bool = False,
-    ) -> Integers:
-        """One person's checked answers as a device randomizes them.
-
-        Parameters
-        ----------
-        record : mapping of question to answer
-            The true answers to all private questions; by hand, what was ticked in the end.
-        question : int, optional
-            There is only question 0, the whole sheet.
-        personal : mapping of question to answer, optional
-            The answers to the paired personal questions, where they are the person's own.
-        by_hand : bool, default False
-        """
-        return devices.encode_record(self, record, personal, by_hand)
-
-    def encode_columns(self, columns: Mapping[str, Any]) -> Integers:
-        """Columns of true answers as numbers, one row per person, in the order of a sheet."""
-        return devices.encode_columns(self, columns)
-
-    def randomize_records(self, question: int, codes: Any, random: Random) -> Integers:
-        """Randomized sheets of many people, one row per person."""
-        return devices.randomize_records(self, np.asarray(codes), random)
 
     @cached_property
     def unshuffled_guarantee(self) -> Guarantee:
