@@ -304,13 +304,13 @@ MUTANTS = [
            "os.register_at_fork(after_in_child=_drop_all_keys)",
            "pass", DRAWS),
     # ---- mechanisms
-    Mutant("mechanisms/unary.py", "SUE._compute_thresholds",
+    Mutant("mechanisms/unary.py", "SUE.threshold",
            "self._spendable_epsilon / 2",
            "self._spendable_epsilon", CHANNELS),
-    Mutant("mechanisms/unary.py", "OUE._compute_thresholds",
+    Mutant("mechanisms/unary.py", "OUE.other_threshold",
            "math.ceil",
            "math.floor", CHANNELS),
-    Mutant("mechanisms/unary.py", "THE._compute_thresholds",
+    Mutant("mechanisms/unary.py", "THE.threshold",
            "self._spendable_epsilon * (theta - 1) / 2",
            "self._spendable_epsilon * (1 - theta) / -1", CHANNELS),
     # ---- stores, reports, ledgers

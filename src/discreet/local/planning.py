@@ -19,6 +19,7 @@ from discreet.local.plan import Assignment, Design, Plan, Question, Wave, split_
 from discreet.mechanisms.frequency import FrequencyOracle, make_oracle
 from discreet.mechanisms.mean import DuchiMany, HybridMany, LaplaceMean, MeanOracle, OneBit
 from discreet.mechanisms.mean import PiecewiseMany as Piecewise
+from discreet.mechanisms.oracle import compute_question_cost
 from discreet.privacy.rounding import to_shortest_float
 from discreet.privacy.shuffling import Blanket, Shuffle
 from discreet.schema.cells import Bins, Cells, parse_numbers, resolve_bins
@@ -189,16 +190,6 @@ def _check_arguments(
     if isinstance(options.reports, bool) or options.reports < 1:
         raise PrivacyError(f"reports is {options.reports!r}; a person sends at least one")
     return schema
-
-
-def compute_question_cost(oracle: FrequencyOracle) -> float:
-    """Compute c(D): variance of a margin of the estimated table relative to plain sampling."""
-    if math.isinf(oracle.epsilon):
-        return 1.0
-    cell_share = 1 / oracle.size
-    return (oracle.variance(cell_share) + cell_share * (1 - cell_share)) / (
-        cell_share * (1 - cell_share)
-    )
 
 
 @dataclass(frozen=True)

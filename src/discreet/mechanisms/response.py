@@ -45,7 +45,6 @@ from discreet.mechanisms.oracle import (
     MAX_CHANNEL_OUTPUTS,
     PROBABILITY_UNIT,
     format_percent,
-    to_probability,
 )
 from discreet.privacy.rounding import exp_rounded_down, log_rounded_up
 from discreet.randomness import Random
@@ -92,7 +91,7 @@ class Response(abc.ABC):
     @property
     def theta_exact(self) -> Fraction:
         """P(the truth is sent) in the implemented channel."""
-        return to_probability(self.threshold)
+        return Fraction(self.threshold, PROBABILITY_UNIT)
 
     @property
     def width(self) -> int:

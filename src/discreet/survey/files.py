@@ -6,12 +6,13 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import PrivacyError, SchemaError
 from discreet.files.documents import Body, load_document
 from discreet.mechanisms.laws import MAX_WEIGHT_TOTAL, parse_rational
-from discreet.mechanisms.oracle import to_probability
+from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.privacy.shuffling import Shuffle
 from discreet.schema.schema import Categorical, Feature, Numeric, Schema, Value
 from discreet.survey.group import GroupBody
@@ -181,7 +182,7 @@ def _restore_published_channels(
             continue
         if int(published_threshold) <= channels[group_number].threshold:
             channels[group_number] = replace(
-                channels[group_number], theta=to_probability(int(published_threshold))
+                channels[group_number], theta=Fraction(int(published_threshold), PROBABILITY_UNIT)
             )
             channels[group_number].check_estimable()
     return tuple(channels)
