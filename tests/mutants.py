@@ -513,7 +513,7 @@ MUTANTS = [
            "self.epsilon",
            "1.1 * self.epsilon", SHUFFLES),
     Mutant("local/plan.py", "Plan._check_shuffled",
-           "self.shuffled.require_kept_by(self.blanket)",
+           "shuffle.require_kept_by(self.blanket)",
            "pass", SHUFFLES),
     Mutant("collection/shuffle.py", "shuffle_reports",
            "shuffle_promise is not None and len(valid_reports) < shuffle_promise.respondents and (not allow_fewer)",

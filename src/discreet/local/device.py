@@ -125,27 +125,20 @@ class RecordRandomizer(Collection):
             classes = np.array([target_cells.encode_value(record[schema.target])], dtype=np.int64)
         names = schema.names if question is None else self.questions[question].features
         if self.projection is not None and not {*names} <= {*self.original.names}:
-            original_columns = {
-                feature_name: np.array([record.get(feature_name)], dtype=object)
-                for feature_name in self.original.names
-            }
-            record = {
-                name: column[0]
-                for name, column in self.projection.transform_columns(original_columns).items()
-            }
+            record = _project_record(self.projection, record)
+        columns: dict[str, NDArray[Any]] = {}
         with respondent_error_context():
-            return PlanRecords(
-                classes, {name: self._encode_value(name, record.get(name)) for name in names}
-            )
-
-    def _encode_value(self, name: str, value: Any) -> NDArray[Any]:
-        feature = self.schema[name]
-        if name in self.cells and name not in self.mean_features:
-            return np.array([self.cells[name].encode_value(value)])
-        if isinstance(feature, Numeric):
-            column = np.array([value], dtype=object)
-            return parse_numbers(feature, column, self.schema.missing_tokens, self.schema.outliers)
-        return np.array([Cells.from_schema(self.schema, name).encode_value(value)])
+            for name in names:
+                feature, value = schema[name], record.get(name)
+                if name in self.cells and name not in self.mean_features:
+                    columns[name] = np.array([self.cells[name].encode_value(value)])
+                elif isinstance(feature, Numeric):
+                    number = np.array([value], dtype=object)
+                    tokens, outliers = schema.missing_tokens, schema.outliers
+                    columns[name] = parse_numbers(feature, number, tokens, outliers)
+                else:
+                    columns[name] = np.array([Cells.from_schema(schema, name).encode_value(value)])
+        return PlanRecords(classes, columns)
 
     def encode_columns(
         self, columns: Mapping[str, Any], classes: NDArray[Any] | None = None
@@ -197,6 +190,13 @@ class RecordRandomizer(Collection):
             column = np.isnan(columns[name]) if name in self.mean_features else columns[name]
             cell_indices = cell_indices * self.cells[name].size + column
         return mechanism.encode(mechanism.perturb(cell_indices, random))
+
+
+def _project_record(projection: Projection, record: Mapping[str, Any]) -> dict[str, Any]:
+    columns = {
+        name: np.array([record.get(name)], dtype=object) for name in projection.input_schema.names
+    }
+    return {name: column[0] for name, column in projection.transform_columns(columns).items()}
 
 
 def _make_vectors(schema: Schema, names: Sequence[str], power: int, records: PlanRecords) -> Floats:

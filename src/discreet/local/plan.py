@@ -147,19 +147,29 @@ class Plan(RecordRandomizer):
         for question_number, question in enumerate(self.questions):
             self._check_question(question_number, question)
         self._check_edges()
-        self._check_shuffled()
+        if self.shuffled is not None:
+            self._check_shuffled(self.shuffled)
 
     def _check_question(self, question_number: int, question: Question) -> None:
-        if not question.epsilon <= self.report_epsilon:
+        mechanism = question.mechanism
+        if not mechanism.epsilon <= self.report_epsilon:
             raise PrivacyError(
-                f"question {question_number} spends {question.epsilon!r}, the plan promises "
+                f"question {question_number} spends {mechanism.epsilon!r}, the plan promises "
                 f"{self.epsilon!r} per person for {self.reports} "
                 f"report{'s' * (self.reports > 1)}"
             )
-        if question.mechanism.size != self.compute_mechanism_size(question):
+        if question.power == 0:
+            cell_count = math.prod(self.get_table_shape(question))
+        else:
+            cell_count = len(self.schema.classes) * len(question.features)
+            for feature in map(self.schema.__getitem__, question.features):
+                if isinstance(feature, Categorical) or not feature.is_bounded:
+                    raise SchemaError(
+                        f"{feature.name}: only a number with public bounds has a mean to ask for"
+                    )
+        if mechanism.size != cell_count:
             raise SchemaError(
-                f"question {question_number} has {self.compute_mechanism_size(question)} cells, "
-                f"its mechanism {question.mechanism.size}"
+                f"question {question_number} has {cell_count} cells, its mechanism {mechanism.size}"
             )
         if not self.mean_features:
             return
@@ -181,9 +191,7 @@ class Plan(RecordRandomizer):
             ):
                 raise SchemaError(f"{name}: the first and last edge are not its public bounds")
 
-    def _check_shuffled(self) -> None:
-        if self.shuffled is None:
-            return
+    def _check_shuffled(self, shuffle: Shuffle) -> None:
         if self.assignment != "draw":
             raise PrivacyError(
                 "shuffled: people must draw their question themselves (assignment='draw'); where "
@@ -194,7 +202,7 @@ class Plan(RecordRandomizer):
                 f"shuffled: a person sends {self.reports} reports, and the shuffle hides one of "
                 "each; write reports=1"
             )
-        self.shuffled.require_kept_by(self.blanket)
+        shuffle.require_kept_by(self.blanket)
 
     @cached_property
     def blanket(self) -> Blanket:
@@ -208,16 +216,6 @@ class Plan(RecordRandomizer):
         """(classes, cells of the first feature, …) of a question about cells."""
         class_count = len(self.schema.classes)
         return (class_count, *(self.cells[name].size for name in question.features))
-
-    def compute_mechanism_size(self, question: Question) -> int:
-        """Number of values, or coordinates, of the mechanism of a question."""
-        if question.power == 0:
-            return math.prod(self.get_table_shape(question))
-        for name in question.features:
-            feature = self.schema[name]
-            if isinstance(feature, Categorical) or not feature.is_bounded:
-                raise SchemaError(f"{name}: only a number with public bounds has a mean to ask for")
-        return len(self.schema.classes) * len(question.features)
 
     @cached_property
     def cumulative_weights(self) -> Integers:
@@ -251,7 +249,7 @@ class Plan(RecordRandomizer):
     @cached_property
     def unshuffled_guarantee(self) -> Guarantee:
         """The guarantee of all reports that a person may send, without a shuffle."""
-        largest_epsilon = max(question.epsilon for question in self.questions)
+        largest_epsilon = max(question.mechanism.epsilon for question in self.questions)
         total_epsilon = (
             self.epsilon
             if largest_epsilon == self.report_epsilon
@@ -311,13 +309,14 @@ class Plan(RecordRandomizer):
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
+        questions = [question.to_body() for question in self.questions]
         body = {
             "schema": self.schema.to_body(),
             "epsilon": self.epsilon,
             "assignment": self.assignment,
             "reports": self.reports,
             "edges": {name: list(edges) for name, edges in self.edges.items()},
-            "questions": [question.to_body() for question in self.questions],
+            "questions": questions,
             "projection": None if self.projection is None else self.projection.to_body(),
         }
         if self.shuffled is not None:

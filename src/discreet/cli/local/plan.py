@@ -211,7 +211,7 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
     if as_json:
         print_json({"output": output, **_make_plan_body(new_plan)})
     else:
-        _print_plan(new_plan, output)
+        _print_plan(new_plan, None if output is None else f"{output}: {new_plan.digest}")
 
 
 def _learn_from_sample(schema: Schema, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -273,7 +273,7 @@ def check(path: str, after: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({**_make_plan_body(checked_plan), "recomputed": bool(after)})
         return
-    _print_plan(checked_plan, path)
+    _print_plan(checked_plan, f"{path}: {checked_plan.digest}")
     printer = make_console()
     if after:
         printer.print("The shares follow from the earlier tallies: they were computed again.")
@@ -310,28 +310,31 @@ def _make_plan_body(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _print_plan(plan: Plan, output: str | None) -> None:
-    """Print a plan as text; on standard error if the plan itself goes to standard output."""
+def _print_plan(plan: Plan, source: str | None) -> None:
+    """Print a plan as text; on standard error if the plan itself goes to standard output.
+
+    ``source`` is the file of the plan with its digest, None for standard output.
+    """
     from discreet.privacy.guarantee import format_rounded_up
 
-    printer = make_console(stderr=output is None)
+    shares, guarantee = plan.shares, plan.guarantee
+    table_rows = []
+    for question, share in zip(plan.questions, shares, strict=True):
+        epsilon = question.mechanism.epsilon
+        epsilon_text = "none" if math.isinf(epsilon) else format_rounded_up(epsilon)
+        table_rows.append(
+            (
+                _format_question(question, plan),
+                question.mechanism.name,
+                epsilon_text,
+                f"{question.mechanism.size:,}",
+                f"{share:.1%}",
+            )
+        )
+    printer = make_console(stderr=source is None)
     question_table = make_table("", "question", "asks", "mechanism", ">epsilon", ">cells", ">share")
-    for question_index, (question, share) in enumerate(
-        zip(plan.questions, plan.shares, strict=True)
-    ):
-        mechanism = question.mechanism
-        epsilon_text = (
-            "none" if math.isinf(mechanism.epsilon) else format_rounded_up(mechanism.epsilon)
-        )
-        cell_text, share_text = f"{mechanism.size:,}", f"{share:.1%}"
-        question_table.add_row(
-            str(question_index),
-            _format_question(question, plan),
-            mechanism.name,
-            epsilon_text,
-            cell_text,
-            share_text,
-        )
+    for question_number, table_row in enumerate(table_rows):
+        question_table.add_row(str(question_number), *table_row)
     printer.print(question_table)
     assignment_text = (
         "people draw their question" if plan.assignment == "draw" else "you assign questions"
@@ -345,9 +348,9 @@ def _print_plan(plan: Plan, output: str | None) -> None:
             soft_wrap=True,
         )
     printer.print("")
-    print_guarantee(plan.guarantee, printer)
-    if output is not None:
-        printer.print(f"\n{output}: {plan.digest}", soft_wrap=True)
+    print_guarantee(guarantee, printer)
+    if source is not None:
+        printer.print(f"\n{source}", soft_wrap=True)
 
 
 @click.command(
