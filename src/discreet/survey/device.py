@@ -37,16 +37,12 @@ class SheetChannel:
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
+    width: int
     labels: tuple[tuple[str, ...], ...]
     epsilon: float
 
     name = "sheet"
     size = None
-
-    @property
-    def width(self) -> int:
-        """Numbers on a sheet."""
-        return len(self.sizes)
 
     @property
     def max_magnitude(self) -> int:

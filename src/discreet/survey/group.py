@@ -54,7 +54,9 @@ class Group:
     def __post_init__(self) -> None:
         refuse_set("a group", "questions", self.questions)
         object.__setattr__(self, "questions", tuple(self.questions))
-        object.__setattr__(self, "theta", _to_plain_number(self.theta))
+        theta: Any = str(self.theta) if isinstance(self.theta, Fraction) else self.theta
+        # as JSON can hold it: a fraction as text, a numpy number as Python's
+        object.__setattr__(self, "theta", theta.item() if hasattr(theta, "item") else theta)
         title = " + ".join(map(str, self.questions)) or "a group"
         if not self.questions:
             raise SchemaError("a group has no questions; list at least one name")
@@ -90,29 +92,21 @@ class Group:
         ratio : Fraction, optional
             By how much a report may multiply odds, for a group with a belief.
         """
+        model: type[Related | Unrelated] = Related if self.model == "related" else Unrelated
+        model_laws = () if self.model == "related" else (tuple(laws),)
         try:
-            response = self._make_channel(tuple(sizes), tuple(laws), ratio)
+            if self.theta is not None:
+                response = model(tuple(sizes), self.theta, *model_laws)
+            elif self.epsilon is not None:
+                assert self.epsilon != "shuffled"  # the questionnaire has given it a number
+                response = model.from_epsilon(self.epsilon, sizes, *model_laws)
+            else:
+                ratio = compute_odds_ratio(self.belief) if ratio is None else ratio
+                response = model.from_ratio(ratio, sizes, *model_laws)
             response.check_estimable()
         except (SchemaError, PrivacyError, ValueError) as error:
             raise type(error)(f"group {self.name}: {error}") from None
         return response
-
-    def _make_channel(
-        self, sizes: tuple[int, ...], laws: tuple[AnswerLaw, ...], ratio: Fraction | None
-    ) -> Response:
-        if self.theta is not None:
-            if self.model == "related":
-                return Related(sizes, self.theta)
-            return Unrelated(sizes, self.theta, laws)
-        if self.epsilon is not None:
-            assert self.epsilon != "shuffled"  # the questionnaire has given it a number
-            if self.model == "related":
-                return Related.from_epsilon(self.epsilon, sizes)
-            return Unrelated.from_epsilon(self.epsilon, sizes, laws)
-        ratio = compute_odds_ratio(self.belief) if ratio is None else ratio
-        if self.model == "related":
-            return Related.from_ratio(ratio, sizes)
-        return Unrelated.from_ratio(ratio, sizes, laws)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
@@ -216,13 +210,6 @@ def _compute_root_below(ratio: Fraction, degree: int) -> Fraction:
     return Fraction(lower, PROBABILITY_UNIT)
 
 
-def _to_plain_number(theta: Any) -> Number | None:
-    """Theta as JSON can hold it: a fraction as text, a numpy number as Python's."""
-    if isinstance(theta, Fraction):
-        return str(theta)
-    return theta.item() if hasattr(theta, "item") else theta  # type: ignore[no-any-return]
-
-
 class BeliefBody(Body):
     prior: Number
     posterior: Number
@@ -236,8 +223,3 @@ class GroupBody(Body):
     theta: Number | None = None
     epsilon: float | Literal["shuffled"] | None = None
     belief: BeliefBody | None = None
-
-    def to_group(self) -> Group:
-        """The group this shape stands for."""
-        belief = None if self.belief is None else (self.belief.prior, self.belief.posterior)
-        return Group(tuple(self.questions), self.theta, self.epsilon, belief, self.model)

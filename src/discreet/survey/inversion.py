@@ -391,8 +391,11 @@ def compute_class_error(questionnaire: Questionnaire, respondents: int) -> float
     first_class = questionnaire.cells[target].labels[0]
     if '"' in target + first_class:
         return 0.0
-    predicate = f'"{target}" = "{first_class}"'
-    return compute_precision(questionnaire, respondents, [predicate])[0].standard_error
+    if respondents < 1:
+        raise EstimationError(f"respondents is {respondents}; expect at least one")
+    indicator_table = np.eye(1, questionnaire.cells[target].size)
+    worst_variance = _compute_worst_variance(questionnaire, (target,), indicator_table)
+    return math.sqrt(worst_variance / respondents)
 
 
 def compute_score_range(questionnaire: Questionnaire, feature_name: str) -> tuple[Floats, Floats]:

@@ -25,9 +25,10 @@ import numpy as np
 from discreet.arrays import Floats, Integers
 from discreet.collection.protocol import DrawingDevice
 from discreet.errors import PrivacyError, SchemaError
+from discreet.files.documents import load_document
 from discreet.mechanisms.laws import AnswerLaw, compute_joint_law
 from discreet.mechanisms.response import Response, Unrelated
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Charge, Guarantee
 from discreet.privacy.rounding import sum_rounded_up
 from discreet.privacy.shuffled_sheets import SheetBlanket
 from discreet.privacy.shuffling import AnyBlanket, Blanket, Shuffle
@@ -36,7 +37,12 @@ from discreet.schema.cells import Bins, Cells
 from discreet.schema.schema import Numeric, Schema, refuse_set
 from discreet.survey.device import PersonalSource, SheetChannel, SheetRandomizer
 from discreet.survey.group import Group, ResponseModel, make_channels
-from discreet.survey.promise import format_respondent_sentence, make_guarantee
+from discreet.survey.promise import (
+    DEVICE_ASSUMPTIONS,
+    UNRELATED_ASSUMPTION,
+    format_respondent_sentence,
+    list_void_reasons,
+)
 
 __all__ = ["Group", "PersonalLaw", "Questionnaire", "Wording"]
 
@@ -398,8 +404,9 @@ class Questionnaire(SheetRandomizer):
     @cached_property
     def questions(self) -> tuple[SheetChannel]:  # type: ignore[override]  # made when asked
         """The one question of this collection: the whole sheet."""
+        total_epsilon = sum_rounded_up(self.epsilons)
         labels = tuple(self.cells[name].labels for name in self.names)
-        return (SheetChannel(self.names, self.sizes, labels, sum_rounded_up(self.epsilons)),)
+        return (SheetChannel(self.names, self.sizes, len(self.names), labels, total_epsilon),)
 
     @property
     def question_outcomes(self) -> int:
@@ -428,8 +435,26 @@ class Questionnaire(SheetRandomizer):
 
     @cached_property
     def unshuffled_guarantee(self) -> Guarantee:
-        """What the whole sheet promises by itself."""
-        return make_guarantee(self)
+        """What the whole sheet promises by itself.
+
+        The losses of the groups add up for replacing all answers of one person.
+        """
+        group_losses = zip(self.groups, self.epsilons, strict=True)
+        return Guarantee(
+            sum_rounded_up(self.epsilons),
+            neighbours="replace",
+            trust="survey",
+            unit="all answers of one person",
+            against="everyone, the collector included: it is the sheet itself that is randomized",
+            assumptions=(
+                DEVICE_ASSUMPTIONS[self.device],
+                *([UNRELATED_ASSUMPTION] if self.personal == "own" else []),
+                "a person sends one sheet, and the same one when it is sent again",
+                "that a person took part at all is not hidden",
+            ),
+            charges=tuple(Charge(group.name, epsilon) for group, epsilon in group_losses),
+            void=tuple(list_void_reasons(self)),
+        ).void_if(schema=self.schema)
 
     @property
     def sentence(self) -> str:
@@ -445,17 +470,18 @@ class Questionnaire(SheetRandomizer):
     @classmethod
     def from_json(cls, text: str | bytes) -> Questionnaire:
         """Read a questionnaire, hand-written or not; stated channels must be what it says."""
-        from discreet.survey.files import parse_questionnaire
+        from discreet.survey.files import QuestionnaireBody, build_questionnaire
 
-        return parse_questionnaire(text)
+        return build_questionnaire(
+            load_document(text, "questionnaire", VERSION, QuestionnaireBody, sealed=False)
+        )
 
     @classmethod
     def from_yaml(cls, text: str) -> Questionnaire:
         """Read the same from YAML. yes and no stay words, not true and false."""
         from discreet.files.yaml_text import convert_yaml_to_json
-        from discreet.survey.files import parse_questionnaire
 
-        return parse_questionnaire(convert_yaml_to_json(text, "questionnaire"))
+        return cls.from_json(convert_yaml_to_json(text, "questionnaire"))
 
     @classmethod
     def read(cls, path: str | Path) -> Questionnaire:
