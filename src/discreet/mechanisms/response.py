@@ -148,10 +148,6 @@ class Response(abc.ABC):
         It is the least float that is not below it. Small channels are enumerated, every report
         against every two truths; of large ones the extremes of each column are known.
         """
-        return self._exact_epsilon
-
-    @cached_property
-    def _exact_epsilon(self) -> float:
         if math.prod(self.sizes) <= 64:
             from discreet.privacy.rounding import compute_channel_epsilon
 

@@ -254,7 +254,9 @@ def estimate_statistics(
     attached_guarantee = (guarantee or survey.make_guarantee(tally.smallest_shuffle_size)).void_if(
         simulated=tally.simulated
     )
-    whole_sheet_fit = fit_whole_sheets(tally, class_totals, total_variances, tables)
+    whole_sheet_fit = None
+    if len(survey.groups) == 1:
+        whole_sheet_fit = fit_whole_sheets(tally, class_totals, total_variances, tables)
     return Statistics(
         survey.schema,
         class_totals,

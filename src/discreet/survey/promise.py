@@ -44,7 +44,9 @@ UNRELATED_ASSUMPTION = (
 def list_void_reasons(questionnaire: Questionnaire) -> list[str]:
     """List the reasons why there is no epsilon; empty if there is one."""
     reasons = []
-    for group, channel in zip(questionnaire.groups, questionnaire.channels, strict=True):
+    for group, channel, epsilon in zip(
+        questionnaire.groups, questionnaire.channels, questionnaire.epsilons, strict=True
+    ):
         is_related = isinstance(channel, Related)
         if channel.threshold == PROBABILITY_UNIT or (is_related and channel.threshold == 0):
             reasons.append(NO_PROTECTION_REASON.format(group.name))
@@ -52,7 +54,7 @@ def list_void_reasons(questionnaire: Questionnaire) -> list[str]:
             reasons.append(WARNER_GROUP_REASON)
         elif not is_related and questionnaire.personal == "own":
             reasons.append(OWN_PERSONAL_REASON)
-        elif math.isinf(channel.compute_exact_epsilon()):
+        elif math.isinf(epsilon):
             reasons.append(ZERO_PROBABILITY_REASON)
     return list(dict.fromkeys(reasons))
 
