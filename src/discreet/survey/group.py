@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -15,7 +16,7 @@ from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.mechanisms.response import Related, Response, Unrelated
 from discreet.schema.schema import refuse_set
 
-__all__ = ["Group", "GroupBody", "ResponseModel", "make_channels"]
+__all__ = ["Group", "GroupBody", "ResponseModel", "list_subsets", "make_channels"]
 
 ResponseModel = Literal["unrelated", "related"]
 Number = int | float | str
@@ -176,6 +177,16 @@ def make_channels(
         else group.make_channel(group_sizes, group_laws, ratio_share)
         for group_number, (group, group_sizes, group_laws) in enumerate(group_inputs)
     )
+
+
+def list_subsets(groups: Iterable[int]) -> list[tuple[int, ...]]:
+    """All subsets of some groups, the smaller ones first: the last is all of them."""
+    group_numbers = tuple(groups)
+    return [
+        subset
+        for subset_size in range(len(group_numbers) + 1)
+        for subset in itertools.combinations(group_numbers, subset_size)
+    ]
 
 
 def compute_odds_ratio(belief: Any) -> Fraction:
