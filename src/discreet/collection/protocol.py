@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
+import numpy as np
+
 from discreet.arrays import Booleans, Integers
 from discreet.errors import FormatError
 from discreet.files.documents import Document, parse_document
@@ -149,9 +151,9 @@ class Collection(Document):
         """Every mechanism that randomizes answers, after what it randomizes."""
 
     @property
-    @abstractmethod
     def question_outcomes(self) -> int:
-        """Number of equally likely outcomes of drawing a question."""
+        """Number of equally likely outcomes of drawing a question: one, if there is only one."""
+        return 1
 
     @property
     @abstractmethod
@@ -186,13 +188,16 @@ class Collection(Document):
         """The words of a question in the document itself; empty if it has none."""
         return ""
 
-    @abstractmethod
     def get_asked_columns(self, question: int) -> tuple[str, ...]:
-        """The columns of a record that one question is about."""
+        """The columns of a record that one question is about: all, if there is only one."""
+        return self.names
 
-    @abstractmethod
     def draw_questions(self, respondents: int, random: Random) -> Integers:
-        """Draw the question of each respondent, independently of the records."""
+        """Draw the question of each respondent, independently of the records.
+
+        Nothing is drawn if there is only one.
+        """
+        return np.zeros(respondents, np.int64)
 
     @abstractmethod
     def encode_record(

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Floats
 from discreet.collection.protocol import DrawingDevice
 from discreet.errors import PrivacyError, SchemaError
 from discreet.files.documents import load_document
@@ -32,7 +32,6 @@ from discreet.privacy.guarantee import Charge, Guarantee
 from discreet.privacy.rounding import sum_rounded_up
 from discreet.privacy.shuffled_sheets import SheetBlanket
 from discreet.privacy.shuffling import AnyBlanket, Blanket, Shuffle
-from discreet.randomness import Random
 from discreet.schema.cells import Bins, Cells
 from discreet.schema.schema import Numeric, Schema, refuse_set
 from discreet.survey.device import PersonalSource, SheetChannel, SheetRandomizer
@@ -409,11 +408,6 @@ class Questionnaire(SheetRandomizer):
         return (SheetChannel(self.names, self.sizes, len(self.names), labels, total_epsilon),)
 
     @property
-    def question_outcomes(self) -> int:
-        """One: nobody draws a question, because a sheet is answered whole."""
-        return 1
-
-    @property
     def mechanisms(self) -> list[tuple[str, Any]]:
         """The channel of every group of questions, after the name of the group."""
         return [
@@ -424,14 +418,6 @@ class Questionnaire(SheetRandomizer):
         """The private question as it is worded here; empty if it is not."""
         wording = self.wording.get(name)
         return wording.private if wording else ""
-
-    def get_asked_columns(self, question: int) -> tuple[str, ...]:
-        """All questions: a sheet is answered whole."""
-        return self.names
-
-    def draw_questions(self, people: int, random: Random) -> Integers:
-        """There is one question; nothing is drawn."""
-        return np.zeros(people, np.int64)
 
     @cached_property
     def unshuffled_guarantee(self) -> Guarantee:
