@@ -585,7 +585,7 @@ MUTANTS = [
     Mutant("mechanisms/oracle.py", "FrequencyOracle.blanket",
            "both_supported / ratio",
            "both_supported", SHUFFLES),
-    Mutant("survey/questionnaire.py", "Questionnaire._compute_blanket",
+    Mutant("survey/questionnaire.py", "Questionnaire.blanket",
            "not first_channel.is_uniform",
            "False", SHUFFLES),
     Mutant("privacy/shuffling.py", "Blanket.from_mixture",

@@ -290,7 +290,9 @@ class Questionnaire(SheetRandomizer):
                     for group in self.groups
                 ]
             )
-            return channels, self._compute_blanket(channels)
+            candidate = copy.copy(self)  # nothing that follows from channels is known yet
+            vars(candidate)["channels"] = channels
+            return channels, candidate.blanket
 
         return self.shuffled.find_largest_local(make_candidate)
 
@@ -328,22 +330,19 @@ class Questionnaire(SheetRandomizer):
     @cached_property
     def blanket(self) -> AnyBlanket:
         """The blanket of a sheet: the part of its distribution that all answers share."""
-        return self._compute_blanket(self.channels)
-
-    def _compute_blanket(self, channels: Sequence[Response]) -> AnyBlanket:
-        epsilon = sum(self._compute_channel_epsilon(channel) for channel in channels)
+        epsilon = sum(self.epsilons)
         if math.isinf(epsilon):
             raise PrivacyError(
                 "shuffled: these sheets have no epsilon by themselves, so nothing can be promised "
                 "of them shuffled either; 'discreet survey check' says why"
             )
-        (first_channel, *other_channels) = channels
+        (first_channel, *other_channels) = self.channels
         if (
             other_channels
             or not isinstance(first_channel, Unrelated)
             or not first_channel.is_uniform
         ):
-            return self._compute_sheet_blanket(channels) or Blanket.from_epsilon(epsilon)
+            return self._compute_sheet_blanket() or Blanket.from_epsilon(epsilon)
         personal_share = float(1 - first_channel.theta_exact)
         cell_count = math.prod(first_channel.sizes)  # direct encoding
         return Blanket(
@@ -353,10 +352,10 @@ class Questionnaire(SheetRandomizer):
             personal_share * (1 - 2 / cell_count),
         )
 
-    def _compute_sheet_blanket(self, channels: Sequence[Response]) -> SheetBlanket | None:
+    def _compute_sheet_blanket(self) -> SheetBlanket | None:
         """The exact blanket of sheets whose groups are made up independently; None otherwise."""
         group_masses = []
-        for channel in channels:
+        for channel in self.channels:
             if self.has_spanning_laws or not isinstance(channel, Unrelated):
                 return None
             min_probability, second_probability = channel.two_min_probabilities
@@ -394,11 +393,12 @@ class Questionnaire(SheetRandomizer):
     @cached_property
     def epsilons(self) -> tuple[float, ...]:
         """Local-DP loss of each group; infinite where the personal answers are people's own."""
-        return tuple(self._compute_channel_epsilon(channel) for channel in self.channels)
-
-    def _compute_channel_epsilon(self, channel: Response) -> float:
-        is_known = self.personal == "own" and isinstance(channel, Unrelated)
-        return math.inf if is_known else channel.compute_exact_epsilon()
+        return tuple(
+            math.inf
+            if self.personal == "own" and isinstance(channel, Unrelated)
+            else channel.compute_exact_epsilon()
+            for channel in self.channels
+        )
 
     @cached_property
     def questions(self) -> tuple[SheetChannel]:  # type: ignore[override]  # made when asked
