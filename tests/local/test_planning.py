@@ -41,12 +41,11 @@ def list_shares(options: PlanOptions) -> dict[Any, float]:
 
 def test_numbers_are_asked_by_cell_or_by_mean() -> None:
     by_bins = _AskedFeatures.from_schema(SCHEMA, "bins")
-    assert by_bins == _AskedFeatures(("colour", "age", "income"), ())
-    assert (by_bins.by_presence, by_bins.total_weight) == ([], 3)
+    assert by_bins == _AskedFeatures(("colour", "age", "income"), (), (), 3)
     gaussian = _AskedFeatures.from_schema(SCHEMA, "gaussian")
     assert gaussian.by_cell == ("colour",)
     assert [feature.name for feature in gaussian.by_mean] == ["age", "income"]
-    assert (gaussian.by_presence, gaussian.total_weight) == (["age"], 4)
+    assert (gaussian.by_presence, gaussian.weight) == (("age",), 4)
 
 
 def test_in_the_paper_every_question_has_the_same_share() -> None:
@@ -69,16 +68,15 @@ def test_where_means_are_asked_the_class_has_a_question_of_its_own() -> None:
 
 
 def test_the_class_is_asked_alone_only_if_its_share_would_be_too_uncertain() -> None:
+    asked = _AskedFeatures.from_schema(SCHEMA, "bins")
     maker, many_cells = make_maker(), {"colour": 500}
     questions = maker.make_cell_questions(many_cells, {})
-    shares = [
-        maker.compute_required_class_share(questions, people) for people in (50, 5_000, 10**6)
-    ]
+    shares = [maker.compute_class_share(asked, questions, people) for people in (50, 5_000, 10**6)]
     assert shares[0] == 0.2
     assert 0 < shares[1] < 0.2
     assert shares[2] == 0
-    assert make_maker(kind="pairs").compute_required_class_share(questions, 50) == 0
-    assert maker.compute_required_class_share([], 50) == 0
+    assert make_maker(kind="pairs").compute_class_share(asked, questions, 50) == 0
+    assert maker.compute_class_share(asked, [], 50) == 0
 
 
 def test_means_are_asked_of_all_features_at_once_or_of_each() -> None:

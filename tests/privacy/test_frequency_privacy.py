@@ -267,9 +267,9 @@ class RoundedUp(DE):
 class EpsilonPerBit(SUE):
     """Spends epsilon on every bit; two bits differ between two values."""
 
-    def _compute_thresholds(self) -> tuple[int, int]:
-        truth = int(ONE * math.exp(self.epsilon) / (math.exp(self.epsilon) + 1))
-        return truth, ONE - truth
+    @property
+    def threshold(self) -> int:  # type: ignore[override]
+        return int(ONE * math.exp(self.epsilon) / (math.exp(self.epsilon) + 1))
 
 
 class KeptNoise(SHE):

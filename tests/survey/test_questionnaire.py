@@ -117,7 +117,7 @@ def test_a_shuffled_questionnaire_keeps_the_channels_that_were_published(name, m
     laws = [PersonalLaw(("a",), (1, 3))] if name == "uneven" else []
     shuffle = Shuffle(1.0, 1e-6, 3_000)
     with monkeypatch.context() as earlier:
-        earlier.setattr(Questionnaire, "_compute_sheet_blanket", lambda self, channels: None)
+        earlier.setattr(Questionnaire, "_compute_sheet_blanket", lambda self: None)
         published = Questionnaire(BITS, SHUFFLED[name], laws, shuffled=shuffle)
         text, alone = published.to_json(), published.guarantee.unshuffled_epsilon
     now = Questionnaire(BITS, SHUFFLED[name], laws, shuffled=shuffle)

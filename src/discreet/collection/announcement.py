@@ -190,9 +190,9 @@ class Announcement(Document):
     @classmethod
     def make_default(cls, collection: Collection, name: str, **settings: Any) -> Announcement:
         """Make an announcement without own texts, for a collection that is served as it is."""
-        title = getattr(collection, "title", "") or name
-        introduction = getattr(collection, "introduction", "")
-        texts_by_language = {"en": AnnouncementTexts(title, introduction)}
+        texts_by_language = {
+            "en": AnnouncementTexts(collection.title or name, collection.introduction)
+        }
         return cls(collection.digest, name, words=texts_by_language, **settings)
 
     # ---------------------------------------------------------------- with its collection
@@ -261,8 +261,8 @@ class Announcement(Document):
                 )
         if len(self.words) > 1 or texts.questions:
             missing_names = [name for name in collection.names if name not in texts.questions]
-            is_default_language = language == self.language
-            if missing_names and not (is_default_language and collection.kind == "questionnaire"):
+            is_worded = collection.has_own_wording and language == self.language
+            if missing_names and not is_worded:
                 raise SchemaError(f"{language}: has no words for {', '.join(missing_names)}")
 
     def make_guarantee(self, collection: Collection) -> Guarantee:
@@ -345,7 +345,7 @@ def _list_texts(value: Any) -> Sequence[str]:
 
 def list_answer_texts(collection: Collection, name: str) -> list[str]:
     """List the answers of a question as texts; empty for a number."""
-    schema = getattr(collection, "original", collection.schema)
+    schema = collection.original
     if name == schema.target:
         return [format_value(value) for value in schema.classes]
     feature = schema[name]
@@ -365,7 +365,6 @@ def make_example_yaml(collection: Collection, name: str) -> str:
     name : str
         Its place in the address.
     """
-    wording = getattr(collection, "wording", {})
     lines = [
         f"# The words around a {collection.kind}: complete it, then run discreet announce.",
         "# Whoever takes part may read this file.",
@@ -413,17 +412,17 @@ def make_example_yaml(collection: Collection, name: str) -> str:
         "# What people read. Add languages beside this one, each with words for all questions.",
         "words:",
         "  en:",
-        f"    title: {_quote_text(getattr(collection, 'title', '') or name)}",
-        f"    introduction: {_quote_text(getattr(collection, 'introduction', ''))}",
+        f"    title: {_quote_text(collection.title or name)}",
+        f"    introduction: {_quote_text(collection.introduction)}",
         '    purpose: ""',
         '    thanks: ""',
         "    questions:",
     ]
     for question_name in collection.names:
-        own_wording = wording[question_name].private if question_name in wording else ""
+        question_text = collection.get_own_wording(question_name) or question_name
         lines += [
             f"      {_quote_text(question_name)}:",
-            f"        wording: {_quote_text(own_wording or question_name)}",
+            f"        wording: {_quote_text(question_text)}",
             '        hint: ""',
         ]
         answer_texts = list_answer_texts(collection, question_name)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
+
+import numpy as np
 
 from discreet.arrays import Booleans, Integers
 from discreet.errors import FormatError
@@ -23,7 +25,6 @@ from discreet.schema.schema import Schema
 __all__ = [
     "Channel",
     "Collection",
-    "CollectionDocument",
     "DrawingDevice",
     "EncodedRecords",
     "WholeAnswerChannel",
@@ -109,107 +110,57 @@ class EncodedRecords(Protocol):
         """The records of some of the people."""
 
 
-class Collection(Protocol):
-    """The public document of a collection: a ``Plan`` or a ``Questionnaire``."""
+class Collection(Document):
+    """The public document of a collection: base of ``Plan`` and ``Questionnaire``."""
+
+    noun: ClassVar[str]
+    """What respondents call a report: report or sheet."""
+    command_group: ClassVar[str]
+    """The group of commands about it: local or survey."""
+    has_own_wording: ClassVar[bool] = False
+    """Whether the document itself may word its questions."""
+    has_waves: ClassVar[bool] = False
+    """Whether later documents of the same collection may follow from the tallies of earlier."""
+
+    schema: Schema
+    """The public description of a record."""
+    questions: Sequence[Channel]
+    """One channel for each question."""
+    shuffled: Shuffle | None
+    """What is promised where an anonymiser shuffles the reports."""
+    reports: int
+    """How many reports one person may send."""
+    assignment: Literal["draw", "groups"]
+    """Whether respondents draw their question or the collector assigns it."""
+    device: DrawingDevice
+    """Whether a program randomizes or people themselves, by hand."""
+    title: str = ""
+    introduction: str = ""
 
     @property
-    def kind(self) -> str:
-        """``"plan"`` or ``"questionnaire"``."""
+    def original(self) -> Schema:
+        """The schema of a record as people know it, before a device projects it."""
+        return self.schema
 
     @property
-    def noun(self) -> str:
-        """What respondents call a report: report or sheet."""
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The columns of a whole record: the features, then the target."""
 
     @property
-    def command_group(self) -> str:
-        """The group of commands about it: local or survey."""
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the document; every report names it."""
-
-    @property
-    def schema(self) -> Schema:
-        """The public description of a record."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The guarantee of one respondent, over all reports they may send."""
-
-    def make_guarantee(self, respondents: int | None = None) -> Guarantee:
-        """The same, after this number of respondents were counted in one shuffle; None before."""
-
-    @property
-    def shuffled(self) -> Shuffle | None:
-        """What is promised where an anonymiser shuffles the reports."""
-
-    @property
-    def sentence(self) -> str:
-        """What a respondent may rely on, in one sentence."""
-
-    @property
-    def questions(self) -> Sequence[Channel]:
-        """One channel for each question."""
-
-    @property
+    @abstractmethod
     def mechanisms(self) -> Sequence[tuple[str, Any]]:
         """Every mechanism that randomizes answers, after what it randomizes."""
 
     @property
     def question_outcomes(self) -> int:
-        """Number of equally likely outcomes of drawing a question."""
+        """Number of equally likely outcomes of drawing a question: one, if there is only one."""
+        return 1
 
     @property
-    def reports(self) -> int:
-        """How many reports one person may send."""
-
-    @property
-    def assignment(self) -> Literal["draw", "groups"]:
-        """Whether respondents draw their question or the collector assigns it."""
-
-    @property
-    def device(self) -> DrawingDevice:
-        """Whether a program randomizes or people themselves, by hand."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of a whole record: the features, then the target."""
-
-    def get_asked_columns(self, question: int) -> tuple[str, ...]:
-        """The columns of a record that one question is about."""
-
-    def draw_questions(self, respondents: int, random: Random) -> Integers:
-        """Draw the question of each respondent, independently of the records."""
-
-    def encode_record(
-        self,
-        record: Mapping[str, Any],
-        question: int | None = None,
-        personal: Mapping[str, Any] | None = None,
-        by_hand: bool = False,
-    ) -> EncodedRecords:
-        """Check and encode one record; only the columns of ``question``, if given."""
-
-    def encode_columns(self, columns: Mapping[str, Any]) -> EncodedRecords:
-        """Check and encode the columns of many records."""
-
-    def randomize_records(self, question: int, records: EncodedRecords, random: Random) -> Integers:
-        """Randomize the answers of many respondents to one question, one row per person."""
-
-    def to_json(self) -> str:
-        """The document as it is published."""
-
-    def encode_canonical(self) -> bytes:
-        """The bytes whose SHA-256 is the digest."""
-
-
-CollectionT = TypeVar("CollectionT", bound=Collection)
-
-
-class CollectionDocument(Document):
-    """Base of plans and questionnaires: a guarantee that a shuffle may strengthen."""
-
-    shuffled: Shuffle | None
+    @abstractmethod
+    def sentence(self) -> str:
+        """What a respondent may rely on, in one sentence."""
 
     @property
     @abstractmethod
@@ -234,6 +185,42 @@ class CollectionDocument(Document):
             if self.shuffled is None
             else self.shuffled.apply_to_guarantee(self.unshuffled_guarantee, respondents)
         )
+
+    def get_own_wording(self, name: str) -> str:
+        """The words of a question in the document itself; empty if it has none."""
+        return ""
+
+    def get_asked_columns(self, question: int) -> tuple[str, ...]:
+        """The columns of a record that one question is about: all, if there is only one."""
+        return self.names
+
+    def draw_questions(self, respondents: int, random: Random) -> Integers:
+        """Draw the question of each respondent, independently of the records.
+
+        Nothing is drawn if there is only one.
+        """
+        return np.zeros(respondents, np.int64)
+
+    @abstractmethod
+    def encode_record(
+        self,
+        record: Mapping[str, Any],
+        question: int | None = None,
+        personal: Mapping[str, Any] | None = None,
+        by_hand: bool = False,
+    ) -> EncodedRecords:
+        """Check and encode one record; only the columns of ``question``, if given."""
+
+    @abstractmethod
+    def encode_columns(self, columns: Mapping[str, Any]) -> EncodedRecords:
+        """Check and encode the columns of many records."""
+
+    @abstractmethod
+    def randomize_records(self, question: int, records: Any, random: Random) -> Integers:
+        """Randomize the answers of many respondents to one question, one row per person."""
+
+
+CollectionT = TypeVar("CollectionT", bound=Collection)
 
 
 def load_document_class(kind: str) -> Any:

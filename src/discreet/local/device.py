@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Floats, Integers
+from discreet.collection.protocol import Collection
 from discreet.errors import SchemaError
 from discreet.mechanisms.frequency import FrequencyOracle
 from discreet.randomness import Random
 from discreet.schema.cells import Cells, encode_classes, parse_numbers, respondent_error_context
-from discreet.schema.schema import Categorical, Numeric
+from discreet.schema.schema import Categorical, Numeric, Schema
 
 if TYPE_CHECKING:
-    from discreet.local.plan import Plan
+    from discreet.local.question import Question
+    from discreet.schema.projection import Projection
 
-__all__ = ["PlanRecords", "encode_columns", "encode_record", "randomize_records", "scale_to_bounds"]
+__all__ = ["PlanRecords", "RecordRandomizer", "scale_to_bounds"]
 
 
 @dataclass(frozen=True)
@@ -45,119 +48,172 @@ class PlanRecords:
         return PlanRecords(self.classes[rows], selected_columns)
 
 
-def encode_record(
-    plan: Plan, record: Mapping[str, Any], question: int | None = None
-) -> PlanRecords:
-    """Check and encode a record; errors name the field that does not fit.
+class RecordRandomizer(Collection):
+    """Base of plans: what a device does with the record of a person."""
 
-    Parameters
-    ----------
-    plan : Plan
-    record : mapping
-    question : int, optional
-        Look only at what this question asks; at the whole record if not given.
-    """
-    schema = plan.schema
-    unknown_names = sorted(str(name) for name in record.keys() - {*plan.names})
-    if unknown_names:
-        raise SchemaError(
-            f"the record holds {', '.join(unknown_names)}, which is not asked for; remove it"
-        )
-    if record.get(schema.target) is None:
-        raise SchemaError(f"the record has no {schema.target}; add it")
-    target_cells = Cells(Categorical(schema.target, schema.classes, optional=False))
-    with respondent_error_context():
-        classes = np.array([target_cells.encode_value(record[schema.target])], dtype=np.int64)
-    names = schema.names if question is None else plan.questions[question].features
-    if plan.projection is not None and not {*names} <= {*plan.original.names}:
-        original_columns = {
-            feature_name: np.array([record.get(feature_name)], dtype=object)
-            for feature_name in plan.original.names
-        }
-        record = {
-            name: column[0]
-            for name, column in plan.projection.transform_columns(original_columns).items()
-        }
-    with respondent_error_context():
-        return PlanRecords(
-            classes, {name: _encode_value(plan, name, record.get(name)) for name in names}
-        )
+    questions: Sequence[Question]
+    edges: Mapping[str, tuple[float, ...]]
+    projection: Projection | None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of a whole record: the features, then the target."""
+        return (*self.original.names, self.schema.target)
 
-def _encode_value(plan: Plan, name: str, value: Any) -> NDArray[Any]:
-    feature = plan.schema[name]
-    if name in plan.cells and name not in plan.mean_features:
-        return np.array([plan.cells[name].encode_value(value)])
-    if isinstance(feature, Numeric):
-        column = np.array([value], dtype=object)
-        return parse_numbers(feature, column, plan.schema.missing_tokens, plan.schema.outliers)
-    return np.array([Cells.from_schema(plan.schema, name).encode_value(value)])
+    @property
+    def original(self) -> Schema:
+        """The schema of a record as it is before the projection, if there is one."""
+        return self.schema if self.projection is None else self.projection.input_schema
 
-
-def encode_columns(
-    plan: Plan, columns: Mapping[str, Any], classes: NDArray[Any] | None = None
-) -> PlanRecords:
-    """Encode the columns of many records that the questions of a plan use.
-
-    Parameters
-    ----------
-    plan : Plan
-    columns : mapping of name to array
-    classes : array of int, optional
-        Class indices; if not given, they are taken from the target's column.
-    """
-    schema = plan.schema
-    class_indices = encode_classes(schema, columns[schema.target]) if classes is None else classes
-    if plan.projection is not None:
-        columns = plan.projection.transform_columns(columns)
-    encoded_columns: dict[str, NDArray[Any]] = {}
-    for question in plan.questions:
-        for name in question.features:
-            feature = schema[name]
-            if name in encoded_columns:
-                continue
-            if name not in plan.mean_features:
-                encoded_columns[name] = (
-                    plan.cells[name].encode_column(columns[name]).astype(np.int64)
+    @cached_property
+    def cells(self) -> dict[str, Cells]:
+        """The public cells of every feature that is asked by cell."""
+        cells_by_feature = {}
+        for question in self.questions:
+            for name in question.features if question.power == 0 else ():
+                feature = self.schema[name]
+                if isinstance(feature, Numeric) and name not in self.edges:
+                    raise SchemaError(f"{name} is asked by bin, but the plan has no edges for it")
+                bin_edges = self.edges.get(name, ()) if isinstance(feature, Numeric) else ()
+                cells_by_feature[name] = Cells(
+                    feature,
+                    tuple(bin_edges),
+                    self.schema.missing_tokens,
+                    self.schema.unseen,
+                    self.schema.outliers,
                 )
-            elif isinstance(feature, Numeric):
-                tokens, outliers = schema.missing_tokens, schema.outliers
-                encoded_columns[name] = parse_numbers(feature, columns[name], tokens, outliers)
-    return PlanRecords(np.asarray(class_indices).astype(np.int64), encoded_columns)
+        return cells_by_feature
 
+    @cached_property
+    def mean_features(self) -> frozenset[str]:
+        """Features asked by their mean; by cell only whether they are missing."""
+        return frozenset(
+            name for question in self.questions if question.power for name in question.features
+        )
 
-def randomize_records(plan: Plan, question: int, records: PlanRecords, random: Random) -> Integers:
-    """Randomize many records for one question, as one device does for one record."""
-    plan_question = plan.questions[question]
-    mechanism, classes, columns = plan_question.mechanism, records.classes, records.columns
-    if isinstance(mechanism, FrequencyOracle):
-        cell_indices = classes
-        for name, cell_count in zip(
-            plan_question.features, plan.get_table_shape(plan_question)[1:], strict=True
-        ):
+    def encode_record(
+        self,
+        record: Mapping[str, Any],
+        question: int | None = None,
+        personal: Mapping[str, Any] | None = None,
+        by_hand: bool = False,
+    ) -> PlanRecords:
+        """Check and encode one record; errors name the field that does not fit.
+
+        A device applies the plan's projection here, before any question is answered.
+
+        Parameters
+        ----------
+        record : mapping
+        question : int, optional
+            Look only at what this question asks; at the whole record if not given.
+        personal, by_hand
+            For questionnaires only.
+        """
+        if personal is not None or by_hand:
+            raise SchemaError("only questionnaires ask personal questions or are drawn by hand")
+        schema = self.schema
+        unknown_names = sorted(str(name) for name in record.keys() - {*self.names})
+        if unknown_names:
+            raise SchemaError(
+                f"the record holds {', '.join(unknown_names)}, which is not asked for; remove it"
+            )
+        if record.get(schema.target) is None:
+            raise SchemaError(f"the record has no {schema.target}; add it")
+        target_cells = Cells(Categorical(schema.target, schema.classes, optional=False))
+        with respondent_error_context():
+            classes = np.array([target_cells.encode_value(record[schema.target])], dtype=np.int64)
+        names = schema.names if question is None else self.questions[question].features
+        if self.projection is not None and not {*names} <= {*self.original.names}:
+            record = _project_record(self.projection, record)
+        columns: dict[str, NDArray[Any]] = {}
+        with respondent_error_context():
+            for name in names:
+                feature, value = schema[name], record.get(name)
+                if name in self.cells and name not in self.mean_features:
+                    columns[name] = np.array([self.cells[name].encode_value(value)])
+                elif isinstance(feature, Numeric):
+                    number = np.array([value], dtype=object)
+                    tokens, outliers = schema.missing_tokens, schema.outliers
+                    columns[name] = parse_numbers(feature, number, tokens, outliers)
+                else:
+                    columns[name] = np.array([Cells.from_schema(schema, name).encode_value(value)])
+        return PlanRecords(classes, columns)
+
+    def encode_columns(
+        self, columns: Mapping[str, Any], classes: NDArray[Any] | None = None
+    ) -> PlanRecords:
+        """Encode the columns of many records that the questions use.
+
+        Parameters
+        ----------
+        columns : mapping of name to array
+        classes : array of int, optional
+            Class indices; if not given, they are taken from the target's column.
+        """
+        schema = self.schema
+        class_indices = (
+            encode_classes(schema, columns[schema.target]) if classes is None else classes
+        )
+        if self.projection is not None:
+            columns = self.projection.transform_columns(columns)
+        encoded_columns: dict[str, NDArray[Any]] = {}
+        for question in self.questions:
+            for name in question.features:
+                feature = schema[name]
+                if name in encoded_columns:
+                    continue
+                if name not in self.mean_features:
+                    encoded_columns[name] = (
+                        self.cells[name].encode_column(columns[name]).astype(np.int64)
+                    )
+                elif isinstance(feature, Numeric):
+                    tokens, outliers = schema.missing_tokens, schema.outliers
+                    encoded_columns[name] = parse_numbers(feature, columns[name], tokens, outliers)
+        return PlanRecords(np.asarray(class_indices).astype(np.int64), encoded_columns)
+
+    def randomize_records(self, question: int, records: PlanRecords, random: Random) -> Integers:
+        """Randomize many records for one question, as one device does for one record."""
+        plan_question = self.questions[question]
+        mechanism, cell_indices, columns = (
+            plan_question.mechanism,
+            records.classes,
+            records.columns,
+        )
+        if not isinstance(mechanism, FrequencyOracle):
+            return mechanism.perturb(
+                _make_vectors(self.schema, plan_question.features, plan_question.power, records),
+                random,
+            )
+        for name in plan_question.features:
             # of a number that is asked by its mean: cell 0 where it is there, cell 1 where not
-            column = np.isnan(columns[name]) if name in plan.mean_features else columns[name]
-            cell_indices = cell_indices * cell_count + column
+            column = np.isnan(columns[name]) if name in self.mean_features else columns[name]
+            cell_indices = cell_indices * self.cells[name].size + column
         return mechanism.encode(mechanism.perturb(cell_indices, random))
-    vectors = _make_vectors(plan, plan_question.features, plan_question.power, records)
-    return mechanism.perturb(vectors, random)
 
 
-def _make_vectors(plan: Plan, names: Sequence[str], power: int, records: PlanRecords) -> Floats:
+def _project_record(projection: Projection, record: Mapping[str, Any]) -> dict[str, Any]:
+    columns = {
+        name: np.array([record.get(name)], dtype=object) for name in projection.input_schema.names
+    }
+    return {name: column[0] for name, column in projection.transform_columns(columns).items()}
+
+
+def _make_vectors(schema: Schema, names: Sequence[str], power: int, records: PlanRecords) -> Floats:
     """Build vectors with the numbers at each person's class, and zero at the other classes."""
-    vectors = np.zeros((len(records), len(names), len(plan.schema.classes)))
+    vectors = np.zeros((len(records), len(names), len(schema.classes)))
     row_indices = np.arange(len(records))
     for feature_index, name in enumerate(names):
-        unit_values = scale_to_bounds(plan, name, records.columns[name])
+        unit_values = scale_to_bounds(schema, name, records.columns[name])
         vectors[row_indices, feature_index, records.classes] = (
             unit_values if power == 1 else 2 * unit_values * unit_values - 1
         )
     return vectors.reshape(len(records), -1)
 
 
-def scale_to_bounds(plan: Plan, name: str, numbers: NDArray[Any]) -> Floats:
+def scale_to_bounds(schema: Schema, name: str, numbers: NDArray[Any]) -> Floats:
     """Scale numbers from their public bounds to [-1, 1]; a missing one becomes the middle, 0."""
-    feature = plan.schema[name]
+    feature = schema[name]
     assert isinstance(feature, Numeric)
     range_middle = (feature.upper + feature.lower) / 2
     half_range = (feature.upper - feature.lower) / 2

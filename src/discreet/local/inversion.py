@@ -9,13 +9,13 @@ The same variances predict the precision of a collection for a number of respond
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Integers
 from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
 from discreet.estimation import norm_sub
@@ -80,36 +80,24 @@ def estimate_statistics(tally: Tally[Plan], guarantee: Guarantee | None = None) 
                     estimate_margin(plan, question, joint_shares, axis, int(report_count))
                 )
         else:
-            feature_means = question.mechanism.estimate(sums, int(report_count)).reshape(
-                len(question.features), -1
-            )
-            for feature_index, name in enumerate(question.features):
-                mean_estimates[name, question.power] = _MeanEstimate(
-                    question.mechanism,
-                    feature_means[feature_index] / report_count,
-                    int(report_count),
-                )
+            mean_estimates |= _estimate_means(question, question.mechanism, sums, int(report_count))
     if not class_estimates:
         raise EstimationError("no report contains information about the classes; collect more")
     class_totals, total_variances = pool_counts(class_estimates, respondents)
-    tables = {
-        name: _make_table(plan, name, estimates, respondents)
-        for name, estimates in cell_estimates.items()
-    }
-    moments = {
-        name: _make_moments(
-            plan,
-            name,
-            (mean_estimates[name, 1], mean_estimates[name, 2]),
-            class_totals / respondents,
-            _estimate_missing_shares(tables.pop(name))
-            if name in tables
-            else np.zeros(len(class_totals)),
-            respondents,
+    tables: dict[str, Table] = {}
+    for name, estimates in cell_estimates.items():
+        table_shape = (len(class_totals), plan.cells[name].size)
+        if estimates:
+            counts, variances = pool_counts(estimates, respondents)
+        else:  # nobody was asked: everything is possible
+            counts = np.full(table_shape, respondents / math.prod(table_shape))
+            variances = np.full(table_shape, float(respondents) ** 2)
+        tables[name] = Table(plan.cells[name], counts, variances)
+    moments = {}
+    if mean_estimates:
+        moments = _make_moments(
+            plan, mean_estimates, class_totals / respondents, tables, respondents
         )
-        for name in dict.fromkeys(name for name, _ in mean_estimates)
-        if (name, 1) in mean_estimates and (name, 2) in mean_estimates
-    }
     return Statistics(
         plan.schema,
         class_totals,
@@ -200,17 +188,6 @@ def pool_counts(estimates: Sequence[CountEstimate], respondents: int) -> tuple[F
     )
 
 
-def _make_table(
-    plan: Plan, name: str, estimates: Sequence[CountEstimate], respondents: int
-) -> Table:
-    cells, class_count = plan.cells[name], len(plan.schema.classes)
-    if estimates:
-        return Table(cells, *pool_counts(estimates, respondents))
-    table_shape = (class_count, cells.size)  # nobody was asked: everything is possible
-    uniform_counts = np.full(table_shape, respondents / (class_count * cells.size))
-    return Table(cells, uniform_counts, np.full(table_shape, float(respondents) ** 2))
-
-
 @dataclass(frozen=True)
 class _MeanEstimate:
     """P(c) E[value | c] by class, as one question about means estimates it."""
@@ -232,6 +209,17 @@ class _MeanEstimate:
             / max(respondents - 1, 1)
         )
         return np.asarray((noise_variances + sampling_variances) / self.respondents)
+
+
+def _estimate_means(
+    question: Question, mechanism: MeanOracle, sums: Integers, report_count: int
+) -> dict[tuple[str, int], _MeanEstimate]:
+    """Estimate the means that a question asks for, by feature and power."""
+    feature_sums = mechanism.estimate(sums, report_count).reshape(len(question.features), -1)
+    return {
+        (name, question.power): _MeanEstimate(mechanism, class_sums / report_count, report_count)
+        for name, class_sums in zip(question.features, feature_sums, strict=True)
+    }
 
 
 def _estimate_missing_shares(table: Table) -> Floats:
@@ -262,6 +250,33 @@ def _estimate_missing_shares(table: Table) -> Floats:
 
 
 def _make_moments(
+    plan: Plan,
+    mean_estimates: Mapping[tuple[str, int], _MeanEstimate],
+    class_shares: Floats,
+    tables: dict[str, Table],
+    respondents: int,
+) -> dict[str, Moments]:
+    """Make the moments of all features asked by mean and mean square.
+
+    What ``tables`` say about their missing numbers is taken out of them.
+    """
+    return {
+        name: _convert_means(
+            plan,
+            name,
+            (mean_estimates[name, 1], mean_estimates[name, 2]),
+            class_shares,
+            _estimate_missing_shares(tables.pop(name))
+            if name in tables
+            else np.zeros(len(class_shares)),
+            respondents,
+        )
+        for name in dict.fromkeys(name for name, _ in mean_estimates)
+        if (name, 1) in mean_estimates and (name, 2) in mean_estimates
+    }
+
+
+def _convert_means(
     plan: Plan,
     name: str,
     mean_estimates: tuple[_MeanEstimate, _MeanEstimate],

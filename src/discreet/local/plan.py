@@ -17,15 +17,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from discreet.arrays import Floats, Integers
-from discreet.collection.protocol import CollectionDocument
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.files.atomic_writing import read_text
 from discreet.files.documents import Body, load_document
-from discreet.local import device as devices
+from discreet.local.device import RecordRandomizer
 from discreet.local.question import Question, QuestionBody
 from discreet.privacy.guarantee import INFERRED_REASON, Charge, Guarantee, format_odds_sentence
 from discreet.privacy.shuffling import Blanket, Shuffle, ShuffleBody
@@ -82,10 +80,8 @@ class Wave:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(CollectionDocument):
+class Plan(RecordRandomizer):
     """Questions for a population, each person answering as many as ``reports`` says.
-
-    A :class:`~discreet.collection.protocol.Collection`.
 
     Parameters
     ----------
@@ -121,7 +117,8 @@ class Plan(CollectionDocument):
     version: ClassVar[int] = VERSION
     noun: ClassVar[str] = "report"
     command_group: ClassVar[str] = "local"
-    device: ClassVar[Literal["software"]] = "software"
+    has_waves: ClassVar[bool] = True
+    device = "software"
 
     def __repr__(self) -> str:
         return f"Plan({len(self.questions)} questions, epsilon={self.epsilon!r}, {self.schema!r})"
@@ -151,19 +148,29 @@ class Plan(CollectionDocument):
         for question_number, question in enumerate(self.questions):
             self._check_question(question_number, question)
         self._check_edges()
-        self._check_shuffled()
+        if self.shuffled is not None:
+            self._check_shuffled(self.shuffled)
 
     def _check_question(self, question_number: int, question: Question) -> None:
-        if not question.epsilon <= self.report_epsilon:
+        mechanism = question.mechanism
+        if not mechanism.epsilon <= self.report_epsilon:
             raise PrivacyError(
-                f"question {question_number} spends {question.epsilon!r}, the plan promises "
+                f"question {question_number} spends {mechanism.epsilon!r}, the plan promises "
                 f"{self.epsilon!r} per person for {self.reports} "
                 f"report{'s' * (self.reports > 1)}"
             )
-        if question.mechanism.size != self.compute_mechanism_size(question):
+        if question.power == 0:
+            cell_count = math.prod(self.get_table_shape(question))
+        else:
+            cell_count = len(self.schema.classes) * len(question.features)
+            for feature in map(self.schema.__getitem__, question.features):
+                if isinstance(feature, Categorical) or not feature.is_bounded:
+                    raise SchemaError(
+                        f"{feature.name}: only a number with public bounds has a mean to ask for"
+                    )
+        if mechanism.size != cell_count:
             raise SchemaError(
-                f"question {question_number} has {self.compute_mechanism_size(question)} cells, "
-                f"its mechanism {question.mechanism.size}"
+                f"question {question_number} has {cell_count} cells, its mechanism {mechanism.size}"
             )
         if not self.mean_features:
             return
@@ -185,9 +192,7 @@ class Plan(CollectionDocument):
             ):
                 raise SchemaError(f"{name}: the first and last edge are not its public bounds")
 
-    def _check_shuffled(self) -> None:
-        if self.shuffled is None:
-            return
+    def _check_shuffled(self, shuffle: Shuffle) -> None:
         if self.assignment != "draw":
             raise PrivacyError(
                 "shuffled: people must draw their question themselves (assignment='draw'); where "
@@ -198,7 +203,7 @@ class Plan(CollectionDocument):
                 f"shuffled: a person sends {self.reports} reports, and the shuffle hides one of "
                 "each; write reports=1"
             )
-        self.shuffled.require_kept_by(self.blanket)
+        shuffle.require_kept_by(self.blanket)
 
     @cached_property
     def blanket(self) -> Blanket:
@@ -208,46 +213,10 @@ class Plan(CollectionDocument):
             [(share, question.blanket) for share, question in weighted_questions]
         )
 
-    @cached_property
-    def cells(self) -> dict[str, Cells]:
-        """The public cells of every feature that is asked by cell."""
-        cells_by_feature = {}
-        for question in self.questions:
-            for name in question.features if question.power == 0 else ():
-                feature = self.schema[name]
-                if isinstance(feature, Numeric) and name not in self.edges:
-                    raise SchemaError(f"{name} is asked by bin, but the plan has no edges for it")
-                bin_edges = self.edges.get(name, ()) if isinstance(feature, Numeric) else ()
-                cells_by_feature[name] = Cells(
-                    feature,
-                    tuple(bin_edges),
-                    self.schema.missing_tokens,
-                    self.schema.unseen,
-                    self.schema.outliers,
-                )
-        return cells_by_feature
-
-    @cached_property
-    def mean_features(self) -> frozenset[str]:
-        """Features asked by their mean; by cell only whether they are missing."""
-        return frozenset(
-            name for question in self.questions if question.power for name in question.features
-        )
-
     def get_table_shape(self, question: Question) -> tuple[int, ...]:
         """(classes, cells of the first feature, …) of a question about cells."""
         class_count = len(self.schema.classes)
         return (class_count, *(self.cells[name].size for name in question.features))
-
-    def compute_mechanism_size(self, question: Question) -> int:
-        """Number of values, or coordinates, of the mechanism of a question."""
-        if question.power == 0:
-            return math.prod(self.get_table_shape(question))
-        for name in question.features:
-            feature = self.schema[name]
-            if isinstance(feature, Categorical) or not feature.is_bounded:
-                raise SchemaError(f"{name}: only a number with public bounds has a mean to ask for")
-        return len(self.schema.classes) * len(question.features)
 
     @cached_property
     def cumulative_weights(self) -> Integers:
@@ -281,7 +250,7 @@ class Plan(CollectionDocument):
     @cached_property
     def unshuffled_guarantee(self) -> Guarantee:
         """The guarantee of all reports that a person may send, without a shuffle."""
-        largest_epsilon = max(question.epsilon for question in self.questions)
+        largest_epsilon = max(question.mechanism.epsilon for question in self.questions)
         total_epsilon = (
             self.epsilon
             if largest_epsilon == self.report_epsilon
@@ -315,16 +284,6 @@ class Plan(CollectionDocument):
         odds_text = format_odds_sentence(report_phrase, self.unshuffled_guarantee.epsilon)
         return f"{odds_text} Not covered: {INFERRED_REASON}." if self.schema.inferred else odds_text
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of a whole record: the features, then the target."""
-        return (*self.original.names, self.schema.target)
-
-    @property
-    def original(self) -> Schema:
-        """The schema of a record as it is before the projection, if there is one."""
-        return self.schema if self.projection is None else self.projection.input_schema
-
     def get_asked_columns(self, question: int) -> tuple[str, ...]:
         """The columns of a record that one question is about."""
         features = self.questions[question].features
@@ -349,41 +308,16 @@ class Plan(CollectionDocument):
         question_order = np.searchsorted(group_ends, np.arange(respondents), side="right")
         return question_order[np.argsort(random.words(respondents), kind="stable")]
 
-    def encode_record(
-        self,
-        record: Mapping[str, Any],
-        question: int | None = None,
-        personal: Mapping[str, Any] | None = None,
-        by_hand: bool = False,
-    ) -> devices.PlanRecords:
-        """Check and encode one record.
-
-        A device applies the plan's projection here, before any question is answered.
-        ``personal`` and ``by_hand`` belong to questionnaires.
-        """
-        if personal is not None or by_hand:
-            raise SchemaError("only questionnaires ask personal questions or are drawn by hand")
-        return devices.encode_record(self, record, question)
-
-    def encode_columns(
-        self, columns: Mapping[str, Any], classes: NDArray[Any] | None = None
-    ) -> devices.PlanRecords:
-        """Columns of many records as devices randomize them."""
-        return devices.encode_columns(self, columns, classes)
-
-    def randomize_records(self, question: int, codes: Any, random: Random) -> Integers:
-        """Randomized answers of many people to one question, one row per person."""
-        return devices.randomize_records(self, question, codes, random)
-
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
+        questions = [question.to_body() for question in self.questions]
         body = {
             "schema": self.schema.to_body(),
             "epsilon": self.epsilon,
             "assignment": self.assignment,
             "reports": self.reports,
             "edges": {name: list(edges) for name, edges in self.edges.items()},
-            "questions": [question.to_body() for question in self.questions],
+            "questions": questions,
             "projection": None if self.projection is None else self.projection.to_body(),
         }
         if self.shuffled is not None:

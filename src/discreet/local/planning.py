@@ -19,13 +19,27 @@ from discreet.local.plan import Assignment, Design, Plan, Question, Wave, split_
 from discreet.mechanisms.frequency import FrequencyOracle, make_oracle
 from discreet.mechanisms.mean import DuchiMany, HybridMany, LaplaceMean, MeanOracle, OneBit
 from discreet.mechanisms.mean import PiecewiseMany as Piecewise
+from discreet.mechanisms.oracle import compute_question_cost
 from discreet.privacy.rounding import to_shortest_float
 from discreet.privacy.shuffling import Blanket, Shuffle
-from discreet.schema.cells import Bins, Cells, parse_numbers, resolve_bins
-from discreet.schema.projection import Projection
+from discreet.schema.cells import (
+    Bins,
+    Cells,
+    encode_classes,
+    get_columns,
+    parse_numbers,
+    resolve_bins,
+)
+from discreet.schema.projection import DCA, PCA, Projection, fit_projection
 from discreet.schema.schema import Numeric, Schema
 
-__all__ = ["PlanOptions", "compute_quantile_cuts", "compute_question_cost", "make_plan"]
+__all__ = [
+    "PlanOptions",
+    "compute_quantile_cuts",
+    "compute_question_cost",
+    "learn_from_sample",
+    "make_plan",
+]
 
 MAX_CELLS_PER_QUESTION = 4096
 """Cells (classes times values) of one question up to which its features are asked together."""
@@ -148,10 +162,22 @@ def _make_local_plan(
     schema: Schema, epsilon: float, respondents: int, options: PlanOptions
 ) -> Plan:
     """Make a plan whose reports keep epsilon by themselves, without a shuffle."""
-    schema = _check_arguments(schema, epsilon, respondents, options)
+    if options.projection is not None:
+        if options.projection.input_schema != schema:
+            raise SchemaError("the projection was made for another schema")
+        schema = options.projection.output_schema
+    if not epsilon > 0:
+        raise PrivacyError(f"epsilon is {epsilon!r}; it must be above 0")
+    if not isinstance(respondents, Real) or respondents < 1:
+        raise SchemaError(f"respondents is {respondents!r}; expect at least one, as a number")
+    if isinstance(options.reports, bool) or options.reports < 1:
+        raise PrivacyError(f"reports is {options.reports!r}; a person sends at least one")
     asked = _AskedFeatures.from_schema(schema, options.numeric)
     cells = {name: Cells.from_schema(schema, name, options.bins) for name in asked.by_cell}
-    maker = _QuestionMaker(len(schema.classes), split_epsilon(epsilon, options.reports), options)
+    report_epsilon = split_epsilon(epsilon, options.reports)
+    if options.kind not in get_args(Design):
+        raise SchemaError(f"plan={options.kind!r}; write 'auto', 'pairs' or 'paper'")
+    maker = _QuestionMaker(len(schema.classes), report_epsilon, options)
     cell_counts = {name: feature_cells.size for name, feature_cells in cells.items()}
     cell_questions = maker.make_cell_questions(cell_counts, options.focus or {})
     respondents_all_waves = options.respondents_all_waves or respondents
@@ -174,39 +200,24 @@ def _make_local_plan(
     )
 
 
-def _check_arguments(
-    schema: Schema, epsilon: float, respondents: int, options: PlanOptions
-) -> Schema:
-    """Check what a plan is made from; return the schema that its questions are about."""
-    if options.projection is not None:
-        if options.projection.input_schema != schema:
-            raise SchemaError("the projection was made for another schema")
-        schema = options.projection.output_schema
-    if not epsilon > 0:
-        raise PrivacyError(f"epsilon is {epsilon!r}; it must be above 0")
-    if not isinstance(respondents, Real) or respondents < 1:
-        raise SchemaError(f"respondents is {respondents!r}; expect at least one, as a number")
-    if isinstance(options.reports, bool) or options.reports < 1:
-        raise PrivacyError(f"reports is {options.reports!r}; a person sends at least one")
-    return schema
-
-
-def compute_question_cost(oracle: FrequencyOracle) -> float:
-    """Compute c(D): variance of a margin of the estimated table relative to plain sampling."""
-    if math.isinf(oracle.epsilon):
-        return 1.0
-    cell_share = 1 / oracle.size
-    return (oracle.variance(cell_share) + cell_share * (1 - cell_share)) / (
-        cell_share * (1 - cell_share)
-    )
-
-
 @dataclass(frozen=True)
 class _AskedFeatures:
-    """How the features are asked: by cell, or by mean and mean square."""
+    """How the features are asked: by cell, or by mean and mean square.
+
+    Parameters
+    ----------
+    by_cell : tuple of str
+    by_mean : tuple of Numeric
+    by_presence : tuple of str
+        Features asked by mean that may be missing: some people are asked whether they are.
+    weight : int
+        Of all questions but the class: one per feature by cell, mean, mean square.
+    """
 
     by_cell: tuple[str, ...]
     by_mean: tuple[Numeric, ...]
+    by_presence: tuple[str, ...]
+    weight: int
 
     @classmethod
     def from_schema(cls, schema: Schema, numeric: Literal["bins", "gaussian"]) -> _AskedFeatures:
@@ -216,17 +227,9 @@ class _AskedFeatures:
             if numeric == "gaussian" and isinstance(feature, Numeric)
         )
         by_cell = tuple(feature.name for feature in schema.features if feature not in by_mean)
-        return cls(by_cell, by_mean)
-
-    @property
-    def by_presence(self) -> list[str]:
-        """Features asked by mean that may be missing: some people are asked whether they are."""
-        return [feature.name for feature in self.by_mean if feature.optional]
-
-    @property
-    def total_weight(self) -> int:
-        """Weight of all questions but the class: one per feature by cell, mean, mean square."""
-        return len(self.by_cell) + 2 * bool(self.by_mean) + bool(self.by_presence)
+        by_presence = tuple(feature.name for feature in by_mean if feature.optional)
+        weight = len(by_cell) + 2 * bool(by_mean) + bool(by_presence)
+        return cls(by_cell, by_mean, by_presence, weight)
 
 
 @dataclass(frozen=True)
@@ -245,15 +248,8 @@ class _QuestionMaker:
     epsilon: float
     options: PlanOptions
 
-    def __post_init__(self) -> None:
-        if self.options.kind not in get_args(Design):
-            raise SchemaError(f"plan={self.options.kind!r}; write 'auto', 'pairs' or 'paper'")
-
     def make_oracle(self, cells: int) -> FrequencyOracle:
         return make_oracle(self.options.oracle, cells, self.epsilon, self.options.theta)
-
-    def compute_cost(self, cells: int) -> float:
-        return compute_question_cost(self.make_oracle(cells))
 
     def make_cell_questions(
         self, cell_counts: Mapping[str, int], focus: Mapping[str, float]
@@ -263,25 +259,20 @@ class _QuestionMaker:
         feature_groups = [[name] for name in cell_counts]
         if kind == "auto" and math.isfinite(self.epsilon):
             feature_groups = self.group_features(cell_counts)
-        group_cells = [
-            self.class_count * math.prod(cell_counts[name] for name in feature_group)
-            for feature_group in feature_groups
+        oracles = [
+            self.make_oracle(self.class_count * math.prod(cell_counts[name] for name in names))
+            for names in feature_groups
         ]
         raw_shares = [1.0] * len(feature_groups)
         if kind == "auto":
             raw_shares = [
-                math.sqrt(len(feature_group) * self.compute_cost(cell_count))
-                * max(focus.get(feature_name, 1.0) for feature_name in feature_group)
-                for feature_group, cell_count in zip(feature_groups, group_cells, strict=True)
+                math.sqrt(len(names) * compute_question_cost(oracle))
+                * max(focus.get(name, 1.0) for name in names)
+                for names, oracle in zip(feature_groups, oracles, strict=True)
             ]
         return [
-            (
-                Question(tuple(feature_group), self.make_oracle(cell_count), 1),
-                raw_share / sum(raw_shares),
-            )
-            for feature_group, cell_count, raw_share in zip(
-                feature_groups, group_cells, raw_shares, strict=True
-            )
+            (Question(tuple(names), oracle, 1), raw_share / sum(raw_shares))
+            for names, oracle, raw_share in zip(feature_groups, oracles, raw_shares, strict=True)
         ]
 
     def group_features(self, cell_counts: Mapping[str, int]) -> list[list[str]]:
@@ -295,9 +286,14 @@ class _QuestionMaker:
                 extended_cells = group_cells * cell_counts[ungrouped[0]]
                 if extended_cells > MAX_CELLS_PER_QUESTION:
                     break
-                current_cost = self.compute_cost(group_cells)
-                extended_cost = self.compute_cost(extended_cells)
-                separate_cost = self.compute_cost(self.class_count * cell_counts[ungrouped[0]])
+                current_cost, extended_cost, separate_cost = (
+                    compute_question_cost(self.make_oracle(cells))
+                    for cells in (
+                        group_cells,
+                        extended_cells,
+                        self.class_count * cell_counts[ungrouped[0]],
+                    )
+                )
                 if not (
                     extended_cost / (len(feature_group) + 1) < current_cost / len(feature_group)
                     and extended_cost < current_cost + separate_cost
@@ -311,41 +307,37 @@ class _QuestionMaker:
     def compute_class_share(
         self, asked: _AskedFeatures, questions: Sequence[QuestionShare], respondents: int
     ) -> float:
-        """Share of respondents who are asked for the class alone."""
-        if self.options.kind == "paper":
-            return 1 / (1 + asked.total_weight)
-        class_share = self.compute_required_class_share(questions, respondents)
-        if asked.by_mean:
-            # Yilmaz et al., section III-B: a third each for the class, means and mean squares
-            return max(class_share, 1 / (1 + len(asked.by_cell) + 2))
-        return class_share
+        """Share of respondents who are asked for the class alone.
 
-    def compute_required_class_share(
-        self, questions: Sequence[QuestionShare], respondents: int
-    ) -> float:
-        """Share that the class question needs: 0 unless the prior would be too uncertain."""
+        Where kind is "auto": 0 unless the prior would be too uncertain.
+        """
+        if self.options.kind == "paper":
+            return 1 / (1 + asked.weight)
+        # Yilmaz et al., section III-B: a third each for the class, means and mean squares
+        min_share = 1 / (1 + len(asked.by_cell) + 2) if asked.by_mean else 0.0
         if self.options.kind != "auto" or not questions:
-            return 0.0
+            return min_share
         current_precision = sum(
-            share / self.compute_cost(question.mechanism.size) for question, share in questions
+            share / compute_question_cost(self.make_oracle(question.mechanism.size))
+            for question, share in questions
         )
-        class_precision = 1 / self.compute_cost(self.class_count)
+        class_precision = 1 / compute_question_cost(self.make_oracle(self.class_count))
         uniform_variance = (1 / self.class_count) * (1 - 1 / self.class_count)
         required_precision = uniform_variance / (MAX_CLASS_ERROR**2 * respondents)
         if current_precision >= required_precision or class_precision <= current_precision:
-            return 0.0
+            return min_share
         needed_share = (required_precision - current_precision) / (
             class_precision - current_precision
         )
-        return float(min(MAX_CLASS_SHARE, needed_share))
+        return max(float(min(MAX_CLASS_SHARE, needed_share)), min_share)
 
     def complete_questions(
         self, asked: _AskedFeatures, cell_questions: Sequence[QuestionShare], class_share: float
     ) -> list[QuestionShare]:
         """Add all other questions to those about cells, with shares of all respondents."""
         presence_questions = self.make_cell_questions(dict.fromkeys(asked.by_presence, 2), {})
-        mean_questions = self.make_mean_questions(asked.by_mean)
-        unit_share = (1 - class_share) / max(asked.total_weight, 1)
+        mean_questions = self.make_mean_questions(asked.by_mean) if asked.by_mean else []
+        unit_share = (1 - class_share) / max(asked.weight, 1)
         question_shares = [
             (question, share * unit_share * group_weight)
             for questions, group_weight in (
@@ -362,7 +354,7 @@ class _QuestionMaker:
 
     def make_mean_questions(self, features: Sequence[Numeric]) -> list[QuestionShare]:
         """Make the questions about means, then about mean squares; either add up to 1."""
-        feature_groups = [tuple(feature.name for feature in features)] if features else []
+        feature_groups = [tuple(feature.name for feature in features)]
         if self.options.approach == 3:
             feature_groups = [(feature.name,) for feature in features]
         return [
@@ -390,6 +382,48 @@ class _QuestionMaker:
         if approach == "hybrid":
             return HybridMany(self.epsilon, vector_size)
         raise SchemaError(f"approach={approach!r}; write 1, 2, 3 or 'hybrid'")
+
+
+def learn_from_sample(
+    schema: Schema,
+    path: str,
+    bins: Bins,
+    cut: Literal["width", "quantile"] = "width",
+    components: PCA | DCA | None = None,
+) -> tuple[Bins, Projection | None]:
+    """Learn the cut points and the projection of a plan from records that are public anyway.
+
+    Parameters
+    ----------
+    schema : Schema
+    path : str
+        A CSV or Parquet file of public records.
+    bins : int or mapping
+        How numeric features are cut.
+    cut : {"width", "quantile"}
+        Bins of equal width, or of equal frequency in the sample.
+    components : PCA or DCA, optional
+        What replaces the numeric features.
+
+    Returns
+    -------
+    pair of bins and Projection or None
+        Options of the plan.
+    """
+    import pyarrow as pa
+
+    from discreet.tables.engines import iter_ordered_batches
+
+    names = [*schema.names, *([schema.target] if isinstance(components, DCA) else [])]
+    table = pa.Table.from_batches(list(iter_ordered_batches(path, names)))
+    columns, projection = get_columns(table, names), None
+    if components is not None:
+        classes = (
+            encode_classes(schema, columns[schema.target]) if isinstance(components, DCA) else None
+        )
+        projection = fit_projection(components, schema, columns, classes)
+        columns, schema = projection.transform_columns(columns), projection.output_schema
+    return compute_quantile_cuts(schema, columns, bins) if cut == "quantile" else bins, projection
 
 
 def compute_quantile_cuts(schema: Schema, sample: Mapping[str, Any], bins: Bins) -> Bins:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -40,12 +40,21 @@ class Question:
         Share of the respondents who answer it, relative to the other questions.
     power : {0, 1, 2}
         0 for cells; 1 for numbers t scaled to [-1, 1], 2 for their squares 2 t^2 - 1.
+
+    Attributes
+    ----------
+    width : int
+        How many integers an answer has.
+    size : int
+        How many integers the answers add up to.
     """
 
     features: tuple[str, ...]
     mechanism: FrequencyOracle | MeanOracle
     weight: int
     power: Literal[0, 1, 2] = 0
+    width: int = field(init=False, repr=False, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.weight, bool) or not isinstance(self.weight, int) or self.weight < 1:
@@ -57,9 +66,12 @@ class Question:
             raise SchemaError(
                 f"power {self.power} needs {expected_kind}, not {self.mechanism.name}"
             )
-        if self.mechanism.width > MAX_INTEGERS_PER_REPORT:
+        object.__setattr__(self, "width", self.mechanism.width)
+        sums_per_value = len(self.mechanism.units) if isinstance(self.mechanism, MeanOracle) else 1
+        object.__setattr__(self, "size", sums_per_value * self.mechanism.size)
+        if self.width > MAX_INTEGERS_PER_REPORT:
             raise SchemaError(
-                f"a report of {self.mechanism.name} would hold {self.mechanism.width} numbers, at "
+                f"a report of {self.mechanism.name} would hold {self.width} numbers, at "
                 f"most {MAX_INTEGERS_PER_REPORT} can be sent; use the oracle olh or hr for so many "
                 "cells"
             )
@@ -74,11 +86,6 @@ class Question:
     def name(self) -> str:
         """Short name of the mechanism."""
         return self.mechanism.name
-
-    @property
-    def width(self) -> int:
-        """How many integers an answer has."""
-        return self.mechanism.width
 
     @property
     def max_magnitude(self) -> int:
@@ -96,13 +103,6 @@ class Question:
         if isinstance(self.mechanism, FrequencyOracle):
             return self.mechanism.blanket()
         return Blanket.from_epsilon(self.mechanism.epsilon)
-
-    @property
-    def size(self) -> int:
-        """How many integers the answers add up to."""
-        if isinstance(self.mechanism, FrequencyOracle):
-            return self.mechanism.size
-        return len(self.mechanism.units) * self.mechanism.size
 
     @cached_property
     def outputs(self) -> int | None:
@@ -138,10 +138,9 @@ class Question:
         if isinstance(mechanism, SHE):
             return max(map(abs, sum_list)) <= mechanism.max_magnitude * answer_count
         if isinstance(mechanism, FrequencyOracle):
-            subset_size = getattr(mechanism, "subset_size", 0)
-            cells_per_answer = {DE: 1, SS: subset_size}.get(type(mechanism))
+            # an answer of direct encoding or subset selection is that many of the cells
             has_exact_total = (
-                cells_per_answer is None or sum(sum_list) == cells_per_answer * answer_count
+                type(mechanism) not in (DE, SS) or sum(sum_list) == self.width * answer_count
             )
             return has_exact_total and min(sum_list) >= 0 and max(sum_list) <= answer_count
         sums_by_unit = np.asarray(sums).reshape(len(mechanism.units), -1)

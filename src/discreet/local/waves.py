@@ -16,17 +16,17 @@ import numpy as np
 
 from discreet.arrays import Array, Floats
 from discreet.collection.tally import Tally
-from discreet.errors import EstimationError
+from discreet.errors import EstimationError, SchemaError
 from discreet.estimation import estimate
 from discreet.local.inversion import CountEstimate, estimate_statistics, pool_counts
 from discreet.local.plan import Design, Plan, Wave
 from discreet.local.planning import PlanOptions, make_plan
 from discreet.model import CellFactor, NaiveBayesModel
 from discreet.privacy.shuffling import Shuffle
-from discreet.schema.schema import Numeric
+from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Statistics, Table
 
-__all__ = ["check_shares", "combine_waves", "compute_focus", "next_plan"]
+__all__ = ["check_shares", "combine_waves", "compute_focus", "make_next_plan", "next_plan"]
 
 
 def next_plan(
@@ -68,6 +68,41 @@ def next_plan(
         return _make_wave_plan(previous_plan, wave, shuffled.epsilon, focus, shuffled)
     return _make_wave_plan(
         previous_plan, wave, previous_plan.epsilon if epsilon is None else epsilon, focus
+    )
+
+
+def make_next_plan(
+    schema: Schema,
+    tallies: Sequence[Tally[Plan]],
+    epsilon: float,
+    respondents: int,
+    options: PlanOptions,
+) -> Plan:
+    """Make the plan of the next wave from the options of a first one.
+
+    Parameters
+    ----------
+    schema : Schema
+        That of the earlier waves.
+    tallies : sequence of Tally
+        Of all earlier waves, in their order.
+    epsilon, respondents
+        As in :func:`~discreet.local.planning.make_plan`; the respondents are those of all waves,
+        unless ``options`` says.
+    options : PlanOptions
+        What the first wave has fixed for all is taken from there.
+    """
+    if tallies[-1].collection.original != schema:
+        raise SchemaError("the earlier waves follow another schema than the one given")
+    return next_plan(
+        tallies,
+        options.respondents_all_waves or respondents,
+        kind=options.kind,
+        oracle=options.oracle,
+        epsilon=epsilon,
+        shuffled=None
+        if options.shuffled is None
+        else Shuffle(epsilon, options.shuffled, respondents),
     )
 
 

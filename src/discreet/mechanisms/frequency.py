@@ -39,7 +39,6 @@ from discreet.mechanisms.oracle import (
     format_percent,
     keep_or_replace,
     split_into_batches,
-    to_probability,
 )
 from discreet.mechanisms.unary import OUE, SHE, SUE, THE, UnaryOracle
 from discreet.privacy.rounding import exp_rounded_down
@@ -72,6 +71,7 @@ class DE(FrequencyOracle):
     """
 
     name: ClassVar[str] = "de"
+    width = 1
 
     @cached_property
     def threshold(self) -> int:
@@ -82,11 +82,6 @@ class DE(FrequencyOracle):
         return math.floor(PROBABILITY_UNIT * exp_epsilon / (exp_epsilon + self.size - 1))
 
     @property
-    def p_exact(self) -> Fraction:
-        """P(truth)."""
-        return to_probability(self.threshold)
-
-    @property
     def q_exact(self) -> Fraction:
         """P(a certain other value)."""
         return (1 - self.p_exact) / (self.size - 1)
@@ -94,11 +89,6 @@ class DE(FrequencyOracle):
     def _compute_covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         p, q = self.p_exact, self.q_exact  # exactly one value is supported
         return p * (1 - p), q * (1 - q), -p * q, -q * q
-
-    @property
-    def width(self) -> int:
-        """One value."""
-        return 1
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return one value per respondent."""
@@ -147,50 +137,49 @@ class DE(FrequencyOracle):
 class SS(FrequencyOracle):
     """Subset selection (Ye, Barg 2018; Wang et al. 2016): a set that more often holds the value.
 
-    A compact report is a row of ``subset_size`` values (int32) in ascending order: a set has no
+    A compact report is a row of ``width`` values (int32) in ascending order: a set has no
     order, and one that kept the true value first would give it away. See ``FrequencyOracle``.
     """
 
     name: ClassVar[str] = "ss"
 
     @cached_property
-    def subset_size(self) -> int:
+    def width(self) -> int:
         """The set's size w: floor or ceiling of size / (exp(eps) + 1), whichever costs less."""
         ideal_size = self.size / (exp_rounded_down(self._spendable_epsilon) + 1)
-        candidate_sizes = max(1, math.floor(ideal_size)), max(1, math.ceil(ideal_size))
-        return min(
-            candidate_sizes,
-            key=lambda w: compute_uniform_variance(
-                *self._compute_probabilities(to_probability(self._compute_threshold(w)), w),
-                self.size,
-            ),
-        )
+        variances = {
+            w: compute_uniform_variance(*self._compute_probabilities(w), self.size)
+            for w in (max(1, math.floor(ideal_size)), max(1, math.ceil(ideal_size)))
+        }
+        return min(variances, key=variances.__getitem__)
 
-    def _compute_threshold(self, w: int) -> int:
+    def _compute_probabilities(self, w: int) -> tuple[Fraction, Fraction]:
+        """Compute p and q of sets of w values: p = w exp(eps) / (w exp(eps) + size - w)."""
         exp_epsilon = exp_rounded_down(self._spendable_epsilon)
-        return math.floor(PROBABILITY_UNIT * w * exp_epsilon / (w * exp_epsilon + self.size - w))
-
-    def _compute_probabilities(self, p: Fraction, w: int) -> tuple[Fraction, Fraction]:
+        p = Fraction(
+            math.floor(PROBABILITY_UNIT * w * exp_epsilon / (w * exp_epsilon + self.size - w)),
+            PROBABILITY_UNIT,
+        )
         # another value is one of the w - 1 besides the truth, or one of w if the truth is left out
         return p, (p * (w - 1) + (1 - p) * w) / (self.size - 1)
 
+    @property
+    def subset_size(self) -> int:
+        """The set's size."""
+        return self.width
+
     @cached_property
     def threshold(self) -> int:
-        """P(the value is in the set) over 2^64: w exp(eps) / (w exp(eps) + size - w)."""
-        return self._compute_threshold(self.subset_size)
+        """P(the value is in the set) over 2^64."""
+        return int(self._compute_probabilities(self.width)[0] * PROBABILITY_UNIT)
 
-    @property
-    def p_exact(self) -> Fraction:
-        """P(the value is in the set)."""
-        return to_probability(self.threshold)
-
-    @property
+    @cached_property
     def q_exact(self) -> Fraction:
         """P(a certain other value is in the set)."""
-        return self._compute_probabilities(self.p_exact, self.subset_size)[1]
+        return self._compute_probabilities(self.width)[1]
 
     def _compute_covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-        p, q, w, other_count = self.p_exact, self.q_exact, self.subset_size, self.size - 1
+        p, q, w, other_count = self.p_exact, self.q_exact, self.width, self.size - 1
         both_in_set = p * Fraction(
             w - 1, other_count
         )  # the truth and a certain other value are in the set
@@ -201,19 +190,14 @@ class SS(FrequencyOracle):
             )
         return p * (1 - p), q * (1 - q), both_in_set - p * q, two_others_in_set - q * q
 
-    @property
-    def width(self) -> int:
-        """The set's size."""
-        return self.subset_size
-
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return one set per respondent, as an ascending row."""
         true_values = self._require_values(values)
-        reports = np.empty((true_values.size, self.subset_size), np.int32)
-        has_small_sets = self.subset_size**2 < self.size
+        reports = np.empty((true_values.size, self.width), np.int32)
+        has_small_sets = self.width**2 < self.size
         draw_sets = self._draw_small_sets if has_small_sets else self._draw_large_sets
         for batch in split_into_batches(
-            true_values.size, 4 * self.subset_size if has_small_sets else self.size
+            true_values.size, 4 * self.width if has_small_sets else self.size
         ):
             holds_truth = random.bernoulli_words(self.threshold, batch.stop - batch.start)
             reports[batch] = draw_sets(true_values[batch], holds_truth, random)
@@ -223,10 +207,10 @@ class SS(FrequencyOracle):
         self, true_values: Integers, holds_truth: Flags, random: Random
     ) -> Integers:
         """Draw w of the other values; the truth, if a member, replaces a random one."""
-        sets = random.subsets(self.size - 1, self.subset_size, true_values.size)
+        sets = random.subsets(self.size - 1, self.width, true_values.size)
         sets += sets >= true_values[:, None]  # the others were numbered without the truth
         row_indices = np.arange(true_values.size)
-        truth_positions = random.integers(self.subset_size, true_values.size)
+        truth_positions = random.integers(self.width, true_values.size)
         sets[row_indices, truth_positions] = np.where(
             holds_truth, true_values, sets[row_indices, truth_positions]
         )
@@ -242,7 +226,7 @@ class SS(FrequencyOracle):
         also given that no two keys tie at the edge; where they do, all keys of the row are drawn
         again for the same ``holds_truth``.
         """
-        w, row_indices = self.subset_size, np.arange(true_values.size)
+        w, row_indices = self.width, np.arange(true_values.size)
         random_keys = (
             random.raw(4 * true_values.size * self.size)
             .view("<u4")
@@ -287,11 +271,11 @@ class SS(FrequencyOracle):
 
     def outputs(self) -> Iterator[tuple[int, ...]]:
         """Yield the sets, ascending."""
-        return itertools.combinations(range(self.size), self.subset_size)
+        return itertools.combinations(range(self.size), self.width)
 
     def likelihood(self, value: int, report: Sequence[int]) -> Fraction:
         """Return p or 1 - p, spread over the sets with or without the value."""
-        w, other_count = self.subset_size, self.size - 1
+        w, other_count = self.width, self.size - 1
         if list(report) != sorted(set(report)):
             return Fraction(0)
         if value in report:
@@ -299,20 +283,20 @@ class SS(FrequencyOracle):
         return (1 - self.p_exact) / math.comb(other_count, w)
 
     def _compute_worst_ratio(self) -> Fraction:
-        p, w = self.p_exact, self.subset_size
+        p, w = self.p_exact, self.width
         return p * (self.size - w) / ((1 - p) * w)
 
     def to_plain_words(self) -> str:
         """Say what is sent, and how often it holds the truth."""
         return (
-            f"What is sent is a set of {self.subset_size} of the {self.size} answers. It holds "
+            f"What is sent is a set of {self.width} of the {self.size} answers. It holds "
             f"the true one with a chance of {format_percent(self.p)}, each other one with a "
             f"chance of {format_percent(self.q)}."
         )
 
     def get_parameters(self) -> dict[str, Any]:
         """Return the size, the set's size and the coin of membership."""
-        return {"size": self.size, "subset": self.subset_size, "p": str(self.threshold)}
+        return {"size": self.size, "subset": self.width, "p": str(self.threshold)}
 
 
 ORACLES: dict[str, type[FrequencyOracle]] = {

@@ -27,7 +27,6 @@ from discreet.mechanisms.oracle import (
     format_percent,
     keep_or_replace,
     split_into_batches,
-    to_probability,
 )
 from discreet.privacy.rounding import exp_rounded_down
 from discreet.privacy.shuffling import Blanket
@@ -45,6 +44,7 @@ class HR(FrequencyOracle):
     """
 
     name: ClassVar[str] = "hr"
+    width = 1
 
     @property
     def matrix_order(self) -> int:
@@ -56,11 +56,6 @@ class HR(FrequencyOracle):
         """P(the index supports the value) over 2^64: exp(eps) / (exp(eps) + 1)."""
         exp_epsilon = exp_rounded_down(self._spendable_epsilon)
         return math.floor(PROBABILITY_UNIT * exp_epsilon / (exp_epsilon + 1))
-
-    @property
-    def p_exact(self) -> Fraction:
-        """P(the index supports the value)."""
-        return to_probability(self.threshold)
 
     @property
     def q_exact(self) -> Fraction:
@@ -93,11 +88,6 @@ class HR(FrequencyOracle):
             )
             variances[group] += max(pair_share, 0.0) / float(2 * self.p_exact - 1)
         return variances
-
-    @property
-    def width(self) -> int:
-        """One index."""
-        return 1
 
     @property
     def max_magnitude(self) -> int:
@@ -195,6 +185,9 @@ class OLH(FrequencyOracle):
 
     name: ClassVar[str] = "olh"
     prime: ClassVar[int] = (1 << 31) - 1
+    width = 4
+    max_magnitude = (1 << 31) - 2
+    """The largest integer of a key; hashes are smaller."""
 
     @cached_property
     def hash_count(self) -> int:
@@ -226,11 +219,6 @@ class OLH(FrequencyOracle):
         return Fraction(colliding_tuples, self.prime**value_count)
 
     @property
-    def p_exact(self) -> Fraction:
-        """P(the true hash)."""
-        return to_probability(self.threshold)
-
-    @property
     def q_exact(self) -> Fraction:
         """P(the hash of a certain other value): 1/g but for about 1 in 2^31, exact here."""
         p, two_collide = self.p_exact, self.collision_probability
@@ -246,16 +234,6 @@ class OLH(FrequencyOracle):
             self.hash_count - 1
         )
         return p * (1 - p), q * (1 - q), p * two_collide - p * q, two_others_supported - q * q
-
-    @property
-    def width(self) -> int:
-        """The key's three integers and the hash."""
-        return 4
-
-    @property
-    def max_magnitude(self) -> int:
-        """The largest integer of a key; hashes are smaller."""
-        return (1 << 31) - 2
 
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return (a, b, c, y) for each respondent."""

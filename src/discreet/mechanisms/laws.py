@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
@@ -52,10 +52,16 @@ class AnswerLaw:
         Which answers it is about, by their place in the group.
     weights : tuple of int
         One per combination of answers, the last place varying fastest.
+
+    Attributes
+    ----------
+    total : int
+        Sum of the weights.
     """
 
     places: tuple[int, ...]
     weights: tuple[int, ...]
+    total: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         has_valid_weights = all(
@@ -64,13 +70,9 @@ class AnswerLaw:
         )
         if not has_valid_weights or not 0 < sum(self.weights) < MAX_WEIGHT_TOTAL:
             raise SchemaError("the weights of a law are whole numbers, not all zero, below 2^53")
+        object.__setattr__(self, "total", sum(self.weights))
         if len(set(self.places)) < len(self.places) or not self.places:
             raise SchemaError("a law is about one or more different answers")
-
-    @property
-    def total(self) -> int:
-        """Sum of the weights."""
-        return sum(self.weights)
 
     @cached_property
     def min_probability(self) -> Fraction:

@@ -27,6 +27,7 @@ class ScalarOracle(MeanOracle):
     epsilon: float
     size: int = field(default=1, init=False, repr=False)
     resolution: int = field(default=1024, kw_only=True)
+    width = 1
 
     @abc.abstractmethod
     def draw_numbers(self, levels: Integers, random: Random) -> Integers:
@@ -47,10 +48,6 @@ class ScalarOracle(MeanOracle):
     @abc.abstractmethod
     def compute_contributions(self, numbers: Integers) -> Integers:
         """Return what each report integer adds to the total of each unit: (units, ...)."""
-
-    @property
-    def width(self) -> int:
-        return 1
 
     def _list_outputs(self) -> Integers:
         return np.array(self.list_numbers(), np.int64)[:, None]

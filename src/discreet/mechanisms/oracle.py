@@ -103,8 +103,13 @@ class FrequencyOracle(abc.ABC):
 
     @property
     @abc.abstractmethod
+    def threshold(self) -> int:
+        """P(report supports v | value v) over 2^64, rounded towards privacy."""
+
+    @property
     def p_exact(self) -> Fraction:
         """What ``p`` is in the implemented channel."""
+        return Fraction(self.threshold, PROBABILITY_UNIT)
 
     @property
     @abc.abstractmethod
@@ -211,7 +216,8 @@ class FrequencyOracle(abc.ABC):
         """
         support_counts = np.asarray(tally, np.float64)
         p_minus_q = float(self.p_exact - self.q_exact)
-        return (support_counts - respondents * self.q) / p_minus_q  # Wang et al. 2017, eq. 2
+        # Wang et al. 2017, eq. 2
+        return (support_counts - respondents * float(self.q_exact)) / p_minus_q
 
     def variance(self, frequency: float = 0.0) -> float:
         """Return what one respondent adds to the variance of an estimated count.
@@ -219,13 +225,10 @@ class FrequencyOracle(abc.ABC):
         The estimated count of a value that a share ``frequency`` of m respondents holds has
         variance m * variance(frequency); the estimated share has variance(frequency) / m.
         """
-        return float(self._compute_variance(Fraction(frequency)))
-
-    def _compute_variance(self, frequency: Fraction) -> Fraction:
         # q(1-q)/(p-q)^2 + f (1-p-q)/(p-q) where support is a bit: Wang et al. 2017, eq. 4
         own_variance, other_variance, _, _ = self._compute_covariances()
-        p_minus_q = self.p_exact - self.q_exact
-        return (frequency * own_variance + (1 - frequency) * other_variance) / p_minus_q**2
+        share, p_minus_q = Fraction(frequency), self.p_exact - self.q_exact
+        return float((share * own_variance + (1 - share) * other_variance) / p_minus_q**2)
 
     @abc.abstractmethod
     def _compute_covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
@@ -376,9 +379,14 @@ def split_into_batches(rows: int, columns: int) -> Iterator[slice]:
         yield slice(first_row, min(first_row + batch_rows, rows))
 
 
-def to_probability(threshold: int) -> Fraction:
-    """Return the probability that an integer over 2^64 stands for."""
-    return Fraction(threshold, PROBABILITY_UNIT)
+def compute_question_cost(oracle: FrequencyOracle) -> float:
+    """Compute c(D): variance of a margin of the estimated table relative to plain sampling."""
+    if math.isinf(oracle.epsilon):
+        return 1.0
+    cell_share = 1 / oracle.size
+    return (oracle.variance(cell_share) + cell_share * (1 - cell_share)) / (
+        cell_share * (1 - cell_share)
+    )
 
 
 def compute_uniform_variance(p: Fraction, q: Fraction, size: int) -> Fraction:

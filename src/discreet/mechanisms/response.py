@@ -45,7 +45,6 @@ from discreet.mechanisms.oracle import (
     MAX_CHANNEL_OUTPUTS,
     PROBABILITY_UNIT,
     format_percent,
-    to_probability,
 )
 from discreet.privacy.rounding import exp_rounded_down, log_rounded_up
 from discreet.randomness import Random
@@ -71,28 +70,22 @@ class Response(abc.ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
-        object.__setattr__(self, "theta", parse_rational("theta", self.theta))
+        theta = parse_rational("theta", self.theta)
+        object.__setattr__(self, "theta", theta)
         if not self.sizes or min(self.sizes) < 1:
             raise SchemaError("a group needs at least one question, and each question an answer")
-        if not 0 <= self._requested_theta <= 1:
-            raise PrivacyError(
-                f"theta is {float(self._requested_theta):g}; it is a probability, 0 to 1"
-            )
-
-    @property
-    def _requested_theta(self) -> Fraction:
-        assert isinstance(self.theta, Fraction)
-        return self.theta
+        if not 0 <= theta <= 1:
+            raise PrivacyError(f"theta is {float(theta):g}; it is a probability, 0 to 1")
 
     @cached_property
     def threshold(self) -> int:
         """P(the truth is sent) over 2^64, rounded towards privacy."""
-        return math.floor(self._requested_theta * PROBABILITY_UNIT)
+        return math.floor(Fraction(self.theta) * PROBABILITY_UNIT)
 
     @property
     def theta_exact(self) -> Fraction:
         """P(the truth is sent) in the implemented channel."""
-        return to_probability(self.threshold)
+        return Fraction(self.threshold, PROBABILITY_UNIT)
 
     @property
     def width(self) -> int:
@@ -155,10 +148,6 @@ class Response(abc.ABC):
         It is the least float that is not below it. Small channels are enumerated, every report
         against every two truths; of large ones the extremes of each column are known.
         """
-        return self._exact_epsilon
-
-    @cached_property
-    def _exact_epsilon(self) -> float:
         if math.prod(self.sizes) <= 64:
             from discreet.privacy.rounding import compute_channel_epsilon
 
@@ -394,8 +383,9 @@ class Related(Response):
     @cached_property
     def threshold(self) -> int:
         """P(the truth is sent) over 2^64, rounded towards 1/2."""
-        round_towards_half = math.ceil if self._requested_theta < Fraction(1, 2) else math.floor
-        return round_towards_half(self._requested_theta * PROBABILITY_UNIT)
+        theta = Fraction(self.theta)
+        round_towards_half = math.ceil if theta < Fraction(1, 2) else math.floor
+        return round_towards_half(theta * PROBABILITY_UNIT)
 
     @classmethod
     def from_ratio(cls, ratio: Fraction, sizes: Sequence[int]) -> Related:

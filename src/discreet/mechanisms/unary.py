@@ -28,7 +28,6 @@ from discreet.mechanisms.oracle import (
     find_outside,
     format_percent,
     split_into_batches,
-    to_probability,
 )
 from discreet.privacy.rounding import exp_rounded_down, exp_rounded_up
 from discreet.privacy.shuffling import Blanket
@@ -48,24 +47,18 @@ class UnaryOracle(FrequencyOracle):
     padding zero. Serialised it is ceil(size / 16) words of 16 bits, low values first.
     """
 
-    @cached_property
-    def thresholds(self) -> tuple[int, int]:
-        """P(bit is 1) over 2^64, at the true value and elsewhere."""
-        return self._compute_thresholds()
-
-    @abc.abstractmethod
-    def _compute_thresholds(self) -> tuple[int, int]:
-        """Compute ``thresholds``, rounding towards privacy."""
+    max_magnitude = (1 << 16) - 1
+    """The largest word."""
 
     @property
-    def p_exact(self) -> Fraction:
-        """P(bit is 1) at the true value."""
-        return to_probability(self.thresholds[0])
+    @abc.abstractmethod
+    def other_threshold(self) -> int:
+        """P(bit is 1) over 2^64 elsewhere than at the true value, rounded towards privacy."""
 
     @property
     def q_exact(self) -> Fraction:
         """P(bit is 1) elsewhere."""
-        return to_probability(self.thresholds[1])
+        return Fraction(self.other_threshold, PROBABILITY_UNIT)
 
     def _compute_covariances(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         p, q = self.p_exact, self.q_exact  # the bits are independent
@@ -76,16 +69,10 @@ class UnaryOracle(FrequencyOracle):
         """Words of 16 bits."""
         return -(-self.size // 16)
 
-    @property
-    def max_magnitude(self) -> int:
-        """The largest word."""
-        return (1 << 16) - 1
-
     def perturb(self, values: ArrayLike, random: Random) -> Reports:
         """Return bit-packed rows: every bit drawn with q, then the true one again with p."""
         true_values = self._require_values(values)
-        one_threshold, zero_threshold = self.thresholds
-        packed_bits = random.bits(zero_threshold, true_values.size, self.size)
+        packed_bits = random.bits(self.other_threshold, true_values.size, self.size)
         row_bytes = packed_bits.shape[1]
         flat_bytes = packed_bits.reshape(-1)
         for batch in split_into_batches(true_values.size, 8):
@@ -94,7 +81,7 @@ class UnaryOracle(FrequencyOracle):
             true_bits = np.left_shift(1, batch_values & 7).astype(np.uint8)
             other_bits = flat_bytes[byte_indices] & ~true_bits
             flat_bytes[byte_indices] = other_bits | true_bits * random.bernoulli_words(
-                one_threshold, batch_values.size
+                self.threshold, batch_values.size
             )
         return packed_bits
 
@@ -129,15 +116,14 @@ class UnaryOracle(FrequencyOracle):
 
     def likelihood(self, value: int, report: Sequence[int]) -> Fraction:
         """Return the product of the bits' probabilities."""
-        one_threshold, zero_threshold = self.thresholds
         pattern = sum(word << 16 * place for place, word in enumerate(report))
         true_bit = pattern >> value & 1
         other_ones = pattern.bit_count() - true_bit
         other_zeros = self.size - 1 - other_ones
         numerator = (
-            (one_threshold if true_bit else PROBABILITY_UNIT - one_threshold)
-            * zero_threshold**other_ones
-            * (PROBABILITY_UNIT - zero_threshold) ** other_zeros
+            (self.threshold if true_bit else PROBABILITY_UNIT - self.threshold)
+            * self.other_threshold**other_ones
+            * (PROBABILITY_UNIT - self.other_threshold) ** other_zeros
         )
         return Fraction(numerator, PROBABILITY_UNIT**self.size)
 
@@ -155,8 +141,8 @@ class UnaryOracle(FrequencyOracle):
 
     def get_parameters(self) -> dict[str, Any]:
         """Return the size and both coins."""
-        one_threshold, zero_threshold = self.thresholds
-        return {"size": self.size, "p": str(one_threshold), "q": str(zero_threshold)}
+        coins = {"p": str(self.threshold), "q": str(self.other_threshold)}
+        return {"size": self.size, **coins}
 
 
 @dataclass(frozen=True)
@@ -168,11 +154,16 @@ class SUE(UnaryOracle):
 
     name: ClassVar[str] = "sue"
 
-    def _compute_thresholds(self) -> tuple[int, int]:
-        """Return p = exp(eps/2) / (exp(eps/2) + 1), q = 1 - p."""
+    @cached_property
+    def threshold(self) -> int:
+        """P(bit is 1) at the true value, over 2^64: exp(eps/2) / (exp(eps/2) + 1)."""
         exp_half_epsilon = exp_rounded_down(self._spendable_epsilon / 2)
-        truth_threshold = math.floor(PROBABILITY_UNIT * exp_half_epsilon / (exp_half_epsilon + 1))
-        return truth_threshold, PROBABILITY_UNIT - truth_threshold
+        return math.floor(PROBABILITY_UNIT * exp_half_epsilon / (exp_half_epsilon + 1))
+
+    @property
+    def other_threshold(self) -> int:
+        """P(bit is 1) elsewhere, over 2^64: 1 - p."""
+        return PROBABILITY_UNIT - self.threshold
 
 
 @dataclass(frozen=True)
@@ -183,12 +174,13 @@ class OUE(UnaryOracle):
     """
 
     name: ClassVar[str] = "oue"
+    threshold = PROBABILITY_UNIT // 2
+    """p = 1/2."""
 
-    def _compute_thresholds(self) -> tuple[int, int]:
-        """Return p = 1/2, q = 1 / (exp(eps) + 1)."""
-        return PROBABILITY_UNIT // 2, math.ceil(
-            PROBABILITY_UNIT / (exp_rounded_down(self._spendable_epsilon) + 1)
-        )
+    @cached_property
+    def other_threshold(self) -> int:
+        """P(bit is 1) elsewhere, over 2^64: 1 / (exp(eps) + 1)."""
+        return math.ceil(PROBABILITY_UNIT / (exp_rounded_down(self._spendable_epsilon) + 1))
 
 
 @dataclass(frozen=True)
@@ -221,18 +213,23 @@ class THE(UnaryOracle):
             )
         object.__setattr__(self, "theta", float(theta))
 
-    def _compute_thresholds(self) -> tuple[int, int]:
-        """Return p = 1 - exp(eps (theta - 1) / 2) / 2, q = exp(-eps theta / 2) / 2.
+    @cached_property
+    def threshold(self) -> int:
+        """P(bit is 1) at the true value, over 2^64: 1 - exp(eps (theta - 1) / 2) / 2.
 
-        Laplace(2/eps) around 1 and around 0 exceeds theta with these; Yilmaz et al. have p with the
-        exponent's sign flipped. The ratio p(1-q) / (q(1-p)) only falls as p falls and q rises.
+        Laplace(2/eps) around 1 exceeds theta with it; Yilmaz et al. have the exponent's sign
+        flipped. The ratio p(1-q) / (q(1-p)) only falls as p falls and q rises.
         """
         theta = Fraction(self.theta or 0.0)
         miss_probability = exp_rounded_up(self._spendable_epsilon * (theta - 1) / 2) / 2
+        return PROBABILITY_UNIT - math.ceil(PROBABILITY_UNIT * miss_probability)
+
+    @cached_property
+    def other_threshold(self) -> int:
+        """P(Laplace(2/eps) around 0 exceeds theta), over 2^64: exp(-eps theta / 2) / 2."""
+        theta = Fraction(self.theta or 0.0)
         stray_probability = exp_rounded_up(-self._spendable_epsilon * theta / 2) / 2
-        return PROBABILITY_UNIT - math.ceil(PROBABILITY_UNIT * miss_probability), math.ceil(
-            PROBABILITY_UNIT * stray_probability
-        )
+        return math.ceil(PROBABILITY_UNIT * stray_probability)
 
     def get_parameters(self) -> dict[str, Any]:
         """Return the size, both coins and theta, which explains them."""
@@ -264,6 +261,10 @@ class SHE(FrequencyOracle):
 
     name: ClassVar[str] = "she"
     steps_per_unit: ClassVar[int] = 64
+    threshold = PROBABILITY_UNIT
+    """p = 1: the mean of the number at the true value."""
+    q_exact = Fraction(0)
+    """The mean of any other number."""
 
     @cached_property
     def noise_scale(self) -> Fraction:
@@ -275,16 +276,6 @@ class SHE(FrequencyOracle):
     def max_magnitude(self) -> int:
         """The largest grid integer that is sent, in either direction."""
         return self.steps_per_unit + math.ceil(64 * self.noise_scale)
-
-    @property
-    def p_exact(self) -> Fraction:
-        """The mean of the number at the true value."""
-        return Fraction(1)
-
-    @property
-    def q_exact(self) -> Fraction:
-        """The mean of any other number."""
-        return Fraction(0)
 
     @property
     def width(self) -> int:

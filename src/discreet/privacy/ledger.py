@@ -357,11 +357,11 @@ class Ledger:
         if once and any(entry.what == purpose for entry in state_before.entries):
             return True
         remaining = state_before.remaining
-        if math.isinf(guarantee.epsilon):
-            is_affordable = remaining[0] > 0
-        else:
-            asked = [_to_decimal_fraction(cost) for cost in (guarantee.epsilon, guarantee.delta)]
-            is_affordable = asked[0] <= remaining[0] and asked[1] <= remaining[1]
+        is_affordable = (
+            remaining[0] > 0
+            if math.isinf(guarantee.epsilon)
+            else _is_affordable(guarantee, remaining)
+        )
         if not is_affordable:
             asked_text = (
                 f"epsilon {format_rounded_up(guarantee.epsilon)} and delta {guarantee.delta:g}"
@@ -454,6 +454,11 @@ def remove_credentials(source: str) -> str:
         return re.sub(r"(?i)\b(password|token|secret)\s*=\s*\S+", r"\1=…", source)
     server_address = address_rest.rpartition("@")[2]  # a password may hold any other sign
     return f"{scheme}://{re.split('[?#;]', server_address)[0]}"
+
+
+def _is_affordable(guarantee: Guarantee, remaining: tuple[Fraction, Fraction]) -> bool:
+    asked = [_to_decimal_fraction(cost) for cost in (guarantee.epsilon, guarantee.delta)]
+    return asked[0] <= remaining[0] and asked[1] <= remaining[1]
 
 
 def _to_decimal_fraction(number: float) -> Fraction:

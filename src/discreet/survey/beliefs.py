@@ -6,7 +6,6 @@ its answers given the target. A stated prior is the special case of independent 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from discreet.arrays import Floats, Integers
 from discreet.errors import EstimationError, SchemaError
 from discreet.mechanisms.response import Unrelated
 from discreet.model import CellFactor, NaiveBayesModel
+from discreet.survey.group import list_subsets
 from discreet.survey.questionnaire import Questionnaire
 
 __all__ = ["Attacker", "Beliefs"]
@@ -192,17 +192,16 @@ class Attacker:
     def _compute_terms(self, block: Sequence[int]) -> list[tuple[frozenset[int], Floats]]:
         """P(this block's part of the sheet, and exactly these groups are true | target)."""
         terms = []
-        for true_count in range(len(block) + 1):
-            for true_groups in map(frozenset, itertools.combinations(block, true_count)):
-                sheet_factor = np.ones((len(self.sheets), len(self.beliefs.prior)))
-                for group_number in block:
-                    sheet_factor *= self._compute_group_factor(
-                        group_number, group_number in true_groups
-                    )
-                sheet_factor *= self._compute_personal_factor(
-                    [n for n in block if n not in true_groups]
-                )[:, None]
-                terms.append((true_groups, sheet_factor))
+        for true_groups in map(frozenset, list_subsets(block)):
+            sheet_factor = np.ones((len(self.sheets), len(self.beliefs.prior)))
+            for group_number in block:
+                sheet_factor *= self._compute_group_factor(
+                    group_number, group_number in true_groups
+                )
+            sheet_factor *= self._compute_personal_factor(
+                [n for n in block if n not in true_groups]
+            )[:, None]
+            terms.append((true_groups, sheet_factor))
         return terms
 
     def _compute_group_factor(self, group_number: int, is_true: bool) -> Floats:
@@ -328,17 +327,10 @@ def find_blocks(questionnaire: Questionnaire) -> list[tuple[int, ...]]:
 
 def _sum_outer_products(target_weight: Floats, first_law: Floats, second_law: Floats) -> Floats:
     """Sum over the target of weight * left * right, of shape (sheets, D, D')."""
-    sheet_count = target_weight.shape[0]
-    first_law = np.broadcast_to(first_law, (sheet_count, *first_law.shape[1:]))
-    second_law = np.broadcast_to(second_law, (sheet_count, *second_law.shape[1:]))
-    if first_law.shape[1] == 1:
-        first_law = np.broadcast_to(
-            first_law, (sheet_count, target_weight.shape[1], first_law.shape[2])
-        )
-    if second_law.shape[1] == 1:
-        second_law = np.broadcast_to(
-            second_law, (sheet_count, target_weight.shape[1], second_law.shape[2])
-        )
+    first_law, second_law = (
+        np.broadcast_to(law, (*target_weight.shape, law.shape[2]))
+        for law in (first_law, second_law)
+    )
     return np.asarray(
         np.matmul((target_weight[:, :, None] * first_law).transpose(0, 2, 1), second_law)
     )

@@ -6,21 +6,22 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import PrivacyError, SchemaError
-from discreet.files.documents import Body, load_document
+from discreet.files.documents import Body
 from discreet.mechanisms.laws import MAX_WEIGHT_TOTAL, parse_rational
-from discreet.mechanisms.oracle import to_probability
+from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.privacy.shuffling import Shuffle
 from discreet.schema.schema import Categorical, Feature, Numeric, Schema, Value
-from discreet.survey.group import GroupBody
+from discreet.survey.group import Group, GroupBody
 
 if TYPE_CHECKING:
     from discreet.mechanisms.response import Response
     from discreet.survey.questionnaire import PersonalLaw, Questionnaire
 
-__all__ = ["make_questionnaire_body", "parse_questionnaire"]
+__all__ = ["QuestionnaireBody", "build_questionnaire", "make_questionnaire_body"]
 
 Weight = int | float | str
 INTEGER_PATTERN = re.compile(r"[0-9]{1,20}")
@@ -138,21 +139,15 @@ def _make_question_body(
     return question_body
 
 
-def parse_questionnaire(text: str | bytes) -> Questionnaire:
-    """Parse a questionnaire; errors name the fault and the fix."""
-    from discreet.survey.questionnaire import VERSION
-
-    body = load_document(text, "questionnaire", VERSION, QuestionnaireBody, sealed=False)
-    questionnaire, stated_channels = _build_questionnaire(body), body.channels
-    if stated_channels is not None and stated_channels != _make_channel_bodies(
-        questionnaire.channels
-    ):
-        questionnaire = questionnaire.with_channels(
-            _restore_published_channels(questionnaire, stated_channels)
-        )
-    if stated_channels is not None and stated_channels != _make_channel_bodies(
-        questionnaire.channels
-    ):
+def build_questionnaire(body: QuestionnaireBody) -> Questionnaire:
+    """Build a questionnaire from its shape on disk; stated channels must be what it says."""
+    questionnaire, stated_channels = _build_without_channels(body), body.channels
+    if stated_channels is None or stated_channels == _make_channel_bodies(questionnaire.channels):
+        return questionnaire
+    questionnaire = questionnaire.with_channels(
+        _restore_published_channels(questionnaire, stated_channels)
+    )
+    if stated_channels != _make_channel_bodies(questionnaire.channels):
         raise PrivacyError(
             "the channels of this questionnaire are not those of its theta and laws; a device "
             "would randomize otherwise than promised. Remove 'channels' and check again"
@@ -181,13 +176,13 @@ def _restore_published_channels(
             continue
         if int(published_threshold) <= channels[group_number].threshold:
             channels[group_number] = replace(
-                channels[group_number], theta=to_probability(int(published_threshold))
+                channels[group_number], theta=Fraction(int(published_threshold), PROBABILITY_UNIT)
             )
             channels[group_number].check_estimable()
     return tuple(channels)
 
 
-def _build_questionnaire(body: QuestionnaireBody) -> Questionnaire:
+def _build_without_channels(body: QuestionnaireBody) -> Questionnaire:
     from discreet.survey.questionnaire import PersonalLaw, Questionnaire, Wording
 
     question_names = [question.name for question in body.questions]
@@ -221,9 +216,19 @@ def _build_questionnaire(body: QuestionnaireBody) -> Questionnaire:
         )
         for joint in body.joint
     ]
+    shuffled = body.shuffled
     questionnaire = Questionnaire(
         schema,
-        [group.to_group() for group in body.groups],
+        [
+            Group(
+                tuple(group.questions),
+                group.theta,
+                group.epsilon,
+                None if group.belief is None else (group.belief.prior, group.belief.posterior),
+                group.model,
+            )
+            for group in body.groups
+        ],
         personal_laws,
         {
             question.name: tuple(question.cuts)
@@ -239,20 +244,16 @@ def _build_questionnaire(body: QuestionnaireBody) -> Questionnaire:
         body.title,
         body.introduction,
         body.notes,
-        _build_shuffle(body.shuffled),
+        None
+        if shuffled is None or shuffled.epsilon is None
+        else Shuffle(shuffled.epsilon, shuffled.delta, shuffled.respondents),
     )
-    if body.shuffled is None or questionnaire.shuffled is not None:
+    if shuffled is None or questionnaire.shuffled is not None:
         return questionnaire
     stated_shuffle = Shuffle.from_blanket(
-        questionnaire.blanket, body.shuffled.delta, body.shuffled.respondents
+        questionnaire.blanket, shuffled.delta, shuffled.respondents
     )
     return replace(questionnaire, shuffled=stated_shuffle)
-
-
-def _build_shuffle(body: ShuffledBody | None) -> Shuffle | None:
-    if body is None or body.epsilon is None:
-        return None
-    return Shuffle(body.epsilon, body.delta, body.respondents)
 
 
 def _flatten_law(law: Sequence[Any]) -> list[Any]:

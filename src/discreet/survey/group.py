@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -15,7 +16,7 @@ from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.mechanisms.response import Related, Response, Unrelated
 from discreet.schema.schema import refuse_set
 
-__all__ = ["Group", "GroupBody", "ResponseModel", "make_channels"]
+__all__ = ["Group", "GroupBody", "ResponseModel", "list_subsets", "make_channels"]
 
 ResponseModel = Literal["unrelated", "related"]
 Number = int | float | str
@@ -54,7 +55,9 @@ class Group:
     def __post_init__(self) -> None:
         refuse_set("a group", "questions", self.questions)
         object.__setattr__(self, "questions", tuple(self.questions))
-        object.__setattr__(self, "theta", _to_plain_number(self.theta))
+        theta: Any = str(self.theta) if isinstance(self.theta, Fraction) else self.theta
+        # as JSON can hold it: a fraction as text, a numpy number as Python's
+        object.__setattr__(self, "theta", theta.item() if hasattr(theta, "item") else theta)
         title = " + ".join(map(str, self.questions)) or "a group"
         if not self.questions:
             raise SchemaError("a group has no questions; list at least one name")
@@ -90,29 +93,21 @@ class Group:
         ratio : Fraction, optional
             By how much a report may multiply odds, for a group with a belief.
         """
+        model: type[Related | Unrelated] = Related if self.model == "related" else Unrelated
+        model_laws = () if self.model == "related" else (tuple(laws),)
         try:
-            response = self._make_channel(tuple(sizes), tuple(laws), ratio)
+            if self.theta is not None:
+                response = model(tuple(sizes), self.theta, *model_laws)
+            elif self.epsilon is not None:
+                assert self.epsilon != "shuffled"  # the questionnaire has given it a number
+                response = model.from_epsilon(self.epsilon, sizes, *model_laws)
+            else:
+                ratio = compute_odds_ratio(self.belief) if ratio is None else ratio
+                response = model.from_ratio(ratio, sizes, *model_laws)
             response.check_estimable()
         except (SchemaError, PrivacyError, ValueError) as error:
             raise type(error)(f"group {self.name}: {error}") from None
         return response
-
-    def _make_channel(
-        self, sizes: tuple[int, ...], laws: tuple[AnswerLaw, ...], ratio: Fraction | None
-    ) -> Response:
-        if self.theta is not None:
-            if self.model == "related":
-                return Related(sizes, self.theta)
-            return Unrelated(sizes, self.theta, laws)
-        if self.epsilon is not None:
-            assert self.epsilon != "shuffled"  # the questionnaire has given it a number
-            if self.model == "related":
-                return Related.from_epsilon(self.epsilon, sizes)
-            return Unrelated.from_epsilon(self.epsilon, sizes, laws)
-        ratio = compute_odds_ratio(self.belief) if ratio is None else ratio
-        if self.model == "related":
-            return Related.from_ratio(ratio, sizes)
-        return Unrelated.from_ratio(ratio, sizes, laws)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
@@ -184,6 +179,16 @@ def make_channels(
     )
 
 
+def list_subsets(groups: Iterable[int]) -> list[tuple[int, ...]]:
+    """All subsets of some groups, the smaller ones first: the last is all of them."""
+    group_numbers = tuple(groups)
+    return [
+        subset
+        for subset_size in range(len(group_numbers) + 1)
+        for subset in itertools.combinations(group_numbers, subset_size)
+    ]
+
+
 def compute_odds_ratio(belief: Any) -> Fraction:
     """How much a sheet may multiply the odds, so that the prior stays below the posterior.
 
@@ -216,13 +221,6 @@ def _compute_root_below(ratio: Fraction, degree: int) -> Fraction:
     return Fraction(lower, PROBABILITY_UNIT)
 
 
-def _to_plain_number(theta: Any) -> Number | None:
-    """Theta as JSON can hold it: a fraction as text, a numpy number as Python's."""
-    if isinstance(theta, Fraction):
-        return str(theta)
-    return theta.item() if hasattr(theta, "item") else theta  # type: ignore[no-any-return]
-
-
 class BeliefBody(Body):
     prior: Number
     posterior: Number
@@ -236,8 +234,3 @@ class GroupBody(Body):
     theta: Number | None = None
     epsilon: float | Literal["shuffled"] | None = None
     belief: BeliefBody | None = None
-
-    def to_group(self) -> Group:
-        """The group this shape stands for."""
-        belief = None if self.belief is None else (self.belief.prior, self.belief.posterior)
-        return Group(tuple(self.questions), self.theta, self.epsilon, belief, self.model)

@@ -10,7 +10,6 @@ number of groups: E[h^2 | x] - A(x)^2 is the variance of one sheet.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from discreet.mechanisms.laws import average_over_axes
 from discreet.mechanisms.response import Unrelated
 from discreet.privacy.guarantee import Guarantee
 from discreet.statistics.statistics import Statistics, Table
+from discreet.survey.group import list_subsets
 from discreet.survey.predicate import Predicate
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.variance import ChannelVariance, Estimate
@@ -133,7 +133,7 @@ class _DependentGroups:
         """Return C function, summed over all sets of groups."""
         groups = tuple(self.axes_by_group)
         expected_function = np.zeros_like(function)
-        for true_groups in _list_subsets(groups):
+        for true_groups in list_subsets(groups):
             probability, average = self._average_personal(function, groups, true_groups)
             expected_function = expected_function + probability * average
         return expected_function
@@ -148,7 +148,7 @@ class _DependentGroups:
         h = (g - sum over S < all of P(S) h_S) / P(all), with h_S the solution for E_Y g(x_S, Y).
         """
         solution = function.copy()
-        for true_groups in _list_subsets(groups)[:-1]:
+        for true_groups in list_subsets(groups)[:-1]:
             probability, average = self._average_personal(function, groups, true_groups)
             solution = solution - probability * self._solve(average, true_groups)
         return solution / math.prod(map(self._get_theta, groups))
@@ -181,15 +181,6 @@ class _DependentGroups:
 
     def _get_theta(self, group_number: int) -> float:
         return float(self.questionnaire.channels[group_number].theta_exact)
-
-
-def _list_subsets(groups: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """All subsets of some groups, the smaller ones first: the last is all of them."""
-    return [
-        subset
-        for subset_size in range(len(groups) + 1)
-        for subset in itertools.combinations(groups, subset_size)
-    ]
 
 
 def compute_channel_variance(
@@ -254,7 +245,9 @@ def estimate_statistics(
     attached_guarantee = (guarantee or survey.make_guarantee(tally.smallest_shuffle_size)).void_if(
         simulated=tally.simulated
     )
-    whole_sheet_fit = fit_whole_sheets(tally, class_totals, total_variances, tables)
+    whole_sheet_fit = None
+    if len(survey.groups) == 1:
+        whole_sheet_fit = fit_whole_sheets(tally, class_totals, total_variances, tables)
     return Statistics(
         survey.schema,
         class_totals,
@@ -391,8 +384,11 @@ def compute_class_error(questionnaire: Questionnaire, respondents: int) -> float
     first_class = questionnaire.cells[target].labels[0]
     if '"' in target + first_class:
         return 0.0
-    predicate = f'"{target}" = "{first_class}"'
-    return compute_precision(questionnaire, respondents, [predicate])[0].standard_error
+    if respondents < 1:
+        raise EstimationError(f"respondents is {respondents}; expect at least one")
+    indicator_table = np.eye(1, questionnaire.cells[target].size)
+    worst_variance = _compute_worst_variance(questionnaire, (target,), indicator_table)
+    return math.sqrt(worst_variance / respondents)
 
 
 def compute_score_range(questionnaire: Questionnaire, feature_name: str) -> tuple[Floats, Floats]:

@@ -217,9 +217,8 @@ def _combine_group(name: str, entries: Sequence[PrivacyFigures]) -> PrivacyFigur
     """The group's figures: the smallest privacy, the largest recoverability."""
     smallest = {
         field: min(getattr(entry, field) for entry in entries)
-        for field in ("before", "sound_known")
+        for field in ("before", "sound_known", "sound_unknown")
     }
-    smallest["sound_unknown"] = min(entry.sound_unknown for entry in entries)
     largest = {
         field: max(getattr(entry, field) for entry in entries)
         for field in ("rec_known", "rec_unknown")

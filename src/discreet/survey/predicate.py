@@ -91,7 +91,9 @@ class Predicate:
         ``"(missing)"``. ``not`` binds closer than ``and``, ``and`` closer than ``or``.
         """
         parser = _PredicateParser(questionnaire, text)
-        return cls(parser.names, np.asarray(parser.parse_predicate().copy()))
+        truth_table = parser.parse_disjunction()
+        parser.take_token("end")
+        return cls(parser.names, np.broadcast_to(truth_table, parser.sizes).copy())
 
 
 def _compute_sizes(questionnaire: Questionnaire, names: Sequence[str]) -> tuple[int, ...]:
@@ -159,11 +161,6 @@ class _PredicateParser:
             self.token_index += 1
             return True
         return False
-
-    def parse_predicate(self) -> Booleans:
-        truth_table = self.parse_disjunction()
-        self.take_token("end")
-        return np.broadcast_to(truth_table, self.sizes)
 
     def parse_disjunction(self) -> Booleans:
         truth_table = self.parse_conjunction()

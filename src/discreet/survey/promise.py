@@ -1,4 +1,4 @@
-"""Guarantee of a questionnaire, and the same in one sentence for respondents."""
+"""Assumptions of a questionnaire's guarantee, what voids it, and one sentence for respondents."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.mechanisms.response import Related
-from discreet.privacy.guarantee import INFERRED_REASON, Charge, Guarantee, format_odds_sentence
+from discreet.privacy.guarantee import INFERRED_REASON, format_odds_sentence
 from discreet.privacy.rounding import sum_rounded_up
 
 if TYPE_CHECKING:
     from discreet.survey.questionnaire import Questionnaire
 
-__all__ = ["format_respondent_sentence", "make_guarantee"]
+__all__ = ["format_respondent_sentence", "list_void_reasons"]
 
 DEVICE_ASSUMPTIONS = {
     "software": "the respondent's device is honest and its random source good",
@@ -41,30 +41,12 @@ UNRELATED_ASSUMPTION = (
 )
 
 
-def make_guarantee(questionnaire: Questionnaire) -> Guarantee:
-    """Make the guarantee: the groups' losses add up for replacing all answers of one person."""
-    group_losses = zip(questionnaire.groups, questionnaire.epsilons, strict=True)
-    return Guarantee(
-        sum_rounded_up(questionnaire.epsilons),
-        neighbours="replace",
-        trust="survey",
-        unit="all answers of one person",
-        against="everyone, the collector included: it is the sheet itself that is randomized",
-        assumptions=(
-            DEVICE_ASSUMPTIONS[questionnaire.device],
-            *([UNRELATED_ASSUMPTION] if questionnaire.personal == "own" else []),
-            "a person sends one sheet, and the same one when it is sent again",
-            "that a person took part at all is not hidden",
-        ),
-        charges=tuple(Charge(group.name, epsilon) for group, epsilon in group_losses),
-        void=tuple(_list_void_reasons(questionnaire)),
-    ).void_if(schema=questionnaire.schema)
-
-
-def _list_void_reasons(questionnaire: Questionnaire) -> list[str]:
+def list_void_reasons(questionnaire: Questionnaire) -> list[str]:
     """List the reasons why there is no epsilon; empty if there is one."""
     reasons = []
-    for group, channel in zip(questionnaire.groups, questionnaire.channels, strict=True):
+    for group, channel, epsilon in zip(
+        questionnaire.groups, questionnaire.channels, questionnaire.epsilons, strict=True
+    ):
         is_related = isinstance(channel, Related)
         if channel.threshold == PROBABILITY_UNIT or (is_related and channel.threshold == 0):
             reasons.append(NO_PROTECTION_REASON.format(group.name))
@@ -72,7 +54,7 @@ def _list_void_reasons(questionnaire: Questionnaire) -> list[str]:
             reasons.append(WARNER_GROUP_REASON)
         elif not is_related and questionnaire.personal == "own":
             reasons.append(OWN_PERSONAL_REASON)
-        elif math.isinf(channel.compute_exact_epsilon()):
+        elif math.isinf(epsilon):
             reasons.append(ZERO_PROBABILITY_REASON)
     return list(dict.fromkeys(reasons))
 
@@ -86,7 +68,7 @@ def format_respondent_sentence(questionnaire: Questionnaire) -> str:
 
 
 def _format_sheet_sentence(questionnaire: Questionnaire) -> str:
-    reasons = _list_void_reasons(questionnaire)
+    reasons = list_void_reasons(questionnaire)
     total_epsilon = sum_rounded_up(questionnaire.epsilons)
     if not reasons:
         return format_odds_sentence("your sheet", total_epsilon)

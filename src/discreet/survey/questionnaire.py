@@ -18,30 +18,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
-from discreet.collection.protocol import CollectionDocument, DrawingDevice
+from discreet.arrays import Floats
+from discreet.collection.protocol import DrawingDevice
 from discreet.errors import PrivacyError, SchemaError
+from discreet.files.documents import load_document
 from discreet.mechanisms.laws import AnswerLaw, compute_joint_law
 from discreet.mechanisms.response import Response, Unrelated
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Charge, Guarantee
 from discreet.privacy.rounding import sum_rounded_up
 from discreet.privacy.shuffled_sheets import SheetBlanket
 from discreet.privacy.shuffling import AnyBlanket, Blanket, Shuffle
-from discreet.randomness import Random
 from discreet.schema.cells import Bins, Cells
-from discreet.schema.schema import Categorical, Numeric, Schema, refuse_set
-from discreet.survey import device as devices
+from discreet.schema.schema import Numeric, Schema, refuse_set
+from discreet.survey.device import PersonalSource, SheetChannel, SheetRandomizer
 from discreet.survey.group import Group, ResponseModel, make_channels
-from discreet.survey.promise import format_respondent_sentence, make_guarantee
+from discreet.survey.promise import (
+    DEVICE_ASSUMPTIONS,
+    UNRELATED_ASSUMPTION,
+    format_respondent_sentence,
+    list_void_reasons,
+)
 
 __all__ = ["Group", "PersonalLaw", "Questionnaire", "Wording"]
 
 VERSION = 1
-PersonalSource = Literal["device", "own"]
 
 
 @dataclass(frozen=True)
@@ -77,11 +81,10 @@ class Wording:
 
 
 @dataclass(frozen=True, eq=False)
-class Questionnaire(CollectionDocument):
+class Questionnaire(SheetRandomizer):
     """Private questions in groups, each group randomized by itself.
 
-    A :class:`~discreet.collection.protocol.Collection` with a single question, whose answer is the
-    whole sheet.
+    A collection with a single question, whose answer is the whole sheet.
 
     Parameters
     ----------
@@ -122,8 +125,9 @@ class Questionnaire(CollectionDocument):
     version: ClassVar[int] = VERSION
     noun: ClassVar[str] = "sheet"
     command_group: ClassVar[str] = "survey"
-    reports: ClassVar[int] = 1
-    assignment: ClassVar[Literal["draw"]] = "draw"
+    has_own_wording: ClassVar[bool] = True
+    reports = 1
+    assignment = "draw"
 
     def __post_init__(self) -> None:
         refuse_set("a questionnaire", "groups", self.groups)
@@ -243,36 +247,6 @@ class Questionnaire(CollectionDocument):
         return cls(schema, stated_groups, laws, cuts)
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        """All questions in the order of a sheet: the features, then the target."""
-        return (*self.schema.names, self.schema.target)
-
-    @cached_property
-    def place(self) -> dict[str, int]:
-        """Where each question is on a sheet."""
-        return {name: position for position, name in enumerate(self.names)}
-
-    @cached_property
-    def cells(self) -> dict[str, Cells]:
-        """The public answers of every question."""
-        schema = self.schema
-        cells_by_name = {}
-        for feature in schema.features:
-            if isinstance(feature, Numeric) and feature.name not in self.cuts:
-                raise SchemaError(
-                    f"{feature.name} is a number; write its cuts, so that it has few answers"
-                )
-            cells_by_name[feature.name] = Cells.from_schema(schema, feature.name, dict(self.cuts))
-        target = Categorical(schema.target, schema.classes, optional=False)
-        cells_by_name[schema.target] = Cells(target, (), schema.missing_tokens)
-        return cells_by_name
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of answers of each question."""
-        return tuple(self.cells[name].size for name in self.names)
-
-    @cached_property
     def all_laws(self) -> tuple[AnswerLaw, ...]:
         """Laws of the personal answers by their places on a sheet; they cover it exactly once."""
         stated_laws = [
@@ -286,11 +260,6 @@ class Questionnaire(CollectionDocument):
             if place not in stated_places
         ]
         return tuple(sorted([*stated_laws, *uniform_laws], key=lambda law: law.places))
-
-    @cached_property
-    def places(self) -> tuple[tuple[int, ...], ...]:
-        """Places on a sheet of each group's questions."""
-        return tuple(tuple(self.place[name] for name in group.questions) for group in self.groups)
 
     @cached_property
     def channels(self) -> tuple[Response, ...]:
@@ -322,7 +291,9 @@ class Questionnaire(CollectionDocument):
                     for group in self.groups
                 ]
             )
-            return channels, self._compute_blanket(channels)
+            candidate = copy.copy(self)  # nothing that follows from channels is known yet
+            vars(candidate)["channels"] = channels
+            return channels, candidate.blanket
 
         return self.shuffled.find_largest_local(make_candidate)
 
@@ -360,22 +331,19 @@ class Questionnaire(CollectionDocument):
     @cached_property
     def blanket(self) -> AnyBlanket:
         """The blanket of a sheet: the part of its distribution that all answers share."""
-        return self._compute_blanket(self.channels)
-
-    def _compute_blanket(self, channels: Sequence[Response]) -> AnyBlanket:
-        epsilon = sum(self._compute_channel_epsilon(channel) for channel in channels)
+        epsilon = sum(self.epsilons)
         if math.isinf(epsilon):
             raise PrivacyError(
                 "shuffled: these sheets have no epsilon by themselves, so nothing can be promised "
                 "of them shuffled either; 'discreet survey check' says why"
             )
-        (first_channel, *other_channels) = channels
+        (first_channel, *other_channels) = self.channels
         if (
             other_channels
             or not isinstance(first_channel, Unrelated)
             or not first_channel.is_uniform
         ):
-            return self._compute_sheet_blanket(channels) or Blanket.from_epsilon(epsilon)
+            return self._compute_sheet_blanket() or Blanket.from_epsilon(epsilon)
         personal_share = float(1 - first_channel.theta_exact)
         cell_count = math.prod(first_channel.sizes)  # direct encoding
         return Blanket(
@@ -385,10 +353,10 @@ class Questionnaire(CollectionDocument):
             personal_share * (1 - 2 / cell_count),
         )
 
-    def _compute_sheet_blanket(self, channels: Sequence[Response]) -> SheetBlanket | None:
+    def _compute_sheet_blanket(self) -> SheetBlanket | None:
         """The exact blanket of sheets whose groups are made up independently; None otherwise."""
         group_masses = []
-        for channel in channels:
+        for channel in self.channels:
             if self.has_spanning_laws or not isinstance(channel, Unrelated):
                 return None
             min_probability, second_probability = channel.two_min_probabilities
@@ -426,24 +394,19 @@ class Questionnaire(CollectionDocument):
     @cached_property
     def epsilons(self) -> tuple[float, ...]:
         """Local-DP loss of each group; infinite where the personal answers are people's own."""
-        return tuple(self._compute_channel_epsilon(channel) for channel in self.channels)
-
-    def _compute_channel_epsilon(self, channel: Response) -> float:
-        is_known = self.personal == "own" and isinstance(channel, Unrelated)
-        return math.inf if is_known else channel.compute_exact_epsilon()
-
-    @cached_property
-    def questions(self) -> tuple[devices.SheetChannel]:
-        """The one question of this collection: the whole sheet."""
-        labels = tuple(self.cells[name].labels for name in self.names)
-        return (
-            devices.SheetChannel(self.names, self.sizes, labels, sum_rounded_up(self.epsilons)),
+        return tuple(
+            math.inf
+            if self.personal == "own" and isinstance(channel, Unrelated)
+            else channel.compute_exact_epsilon()
+            for channel in self.channels
         )
 
-    @property
-    def question_outcomes(self) -> int:
-        """One: nobody draws a question, because a sheet is answered whole."""
-        return 1
+    @cached_property
+    def questions(self) -> tuple[SheetChannel]:  # type: ignore[override]  # made when asked
+        """The one question of this collection: the whole sheet."""
+        total_epsilon = sum_rounded_up(self.epsilons)
+        labels = tuple(self.cells[name].labels for name in self.names)
+        return (SheetChannel(self.names, self.sizes, len(self.names), labels, total_epsilon),)
 
     @property
     def mechanisms(self) -> list[tuple[str, Any]]:
@@ -452,47 +415,33 @@ class Questionnaire(CollectionDocument):
             (group.name, channel) for group, channel in zip(self.groups, self.channels, strict=True)
         ]
 
-    def get_asked_columns(self, question: int) -> tuple[str, ...]:
-        """All questions: a sheet is answered whole."""
-        return self.names
-
-    def draw_questions(self, people: int, random: Random) -> Integers:
-        """There is one question; nothing is drawn."""
-        return np.zeros(people, np.int64)
-
-    def encode_record(
-        self,
-        record: Mapping[str, Any],
-        question: int | None = None,
-        personal: Mapping[str, Any] | None = None,
-        by_hand: bool = False,
-    ) -> Integers:
-        """One person's checked answers as a device randomizes them.
-
-        Parameters
-        ----------
-        record : mapping of question to answer
-            The true answers to all private questions; by hand, what was ticked in the end.
-        question : int, optional
-            There is only question 0, the whole sheet.
-        personal : mapping of question to answer, optional
-            The answers to the paired personal questions, where they are the person's own.
-        by_hand : bool, default False
-        """
-        return devices.encode_record(self, record, personal, by_hand)
-
-    def encode_columns(self, columns: Mapping[str, Any]) -> Integers:
-        """Columns of true answers as numbers, one row per person, in the order of a sheet."""
-        return devices.encode_columns(self, columns)
-
-    def randomize_records(self, question: int, codes: Any, random: Random) -> Integers:
-        """Randomized sheets of many people, one row per person."""
-        return devices.randomize_records(self, np.asarray(codes), random)
+    def get_own_wording(self, name: str) -> str:
+        """The private question as it is worded here; empty if it is not."""
+        wording = self.wording.get(name)
+        return wording.private if wording else ""
 
     @cached_property
     def unshuffled_guarantee(self) -> Guarantee:
-        """What the whole sheet promises by itself."""
-        return make_guarantee(self)
+        """What the whole sheet promises by itself.
+
+        The losses of the groups add up for replacing all answers of one person.
+        """
+        group_losses = zip(self.groups, self.epsilons, strict=True)
+        return Guarantee(
+            sum_rounded_up(self.epsilons),
+            neighbours="replace",
+            trust="survey",
+            unit="all answers of one person",
+            against="everyone, the collector included: it is the sheet itself that is randomized",
+            assumptions=(
+                DEVICE_ASSUMPTIONS[self.device],
+                *([UNRELATED_ASSUMPTION] if self.personal == "own" else []),
+                "a person sends one sheet, and the same one when it is sent again",
+                "that a person took part at all is not hidden",
+            ),
+            charges=tuple(Charge(group.name, epsilon) for group, epsilon in group_losses),
+            void=tuple(list_void_reasons(self)),
+        ).void_if(schema=self.schema)
 
     @property
     def sentence(self) -> str:
@@ -508,17 +457,18 @@ class Questionnaire(CollectionDocument):
     @classmethod
     def from_json(cls, text: str | bytes) -> Questionnaire:
         """Read a questionnaire, hand-written or not; stated channels must be what it says."""
-        from discreet.survey.files import parse_questionnaire
+        from discreet.survey.files import QuestionnaireBody, build_questionnaire
 
-        return parse_questionnaire(text)
+        return build_questionnaire(
+            load_document(text, "questionnaire", VERSION, QuestionnaireBody, sealed=False)
+        )
 
     @classmethod
     def from_yaml(cls, text: str) -> Questionnaire:
         """Read the same from YAML. yes and no stay words, not true and false."""
         from discreet.files.yaml_text import convert_yaml_to_json
-        from discreet.survey.files import parse_questionnaire
 
-        return parse_questionnaire(convert_yaml_to_json(text, "questionnaire"))
+        return cls.from_json(convert_yaml_to_json(text, "questionnaire"))
 
     @classmethod
     def read(cls, path: str | Path) -> Questionnaire:

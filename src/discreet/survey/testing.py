@@ -13,7 +13,6 @@ from other people, who send no sheet.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from discreet.model import CellFactor, NaiveBayesModel
 from discreet.model.evaluation import compute_wilson_interval
 from discreet.randomness import as_random
 from discreet.survey.beliefs import refuse_pairs
+from discreet.survey.group import list_subsets
 from discreet.survey.inversion import compute_channel_variance, invert_channel
 from discreet.survey.questionnaire import Questionnaire
 from discreet.survey.variance import ChannelVariance, Estimate
@@ -236,13 +236,9 @@ class _HitPredicate:
             for is_selected in (is_hit, ~is_hit)
         )
         slope = np.cov(scores**2 - scores, scores)[0, 1] / max(float(np.var(scores)), 1e-12)
-        max_variance = (
-            sum(
-                abs(self._compute_weight(replaced_groups))
-                for replaced_groups in self._list_subsets()
-            )
-            ** 2
-        )
+        all_groups = range(len(self.survey.channels))
+        weights = [abs(self._compute_weight(subset)) for subset in list_subsets(all_groups)]
+        max_variance = sum(weights) ** 2
         return ChannelVariance(
             (0.0, true_variance, max_variance), (0.0, false_variance, max_variance), slope
         )
@@ -259,21 +255,11 @@ class _HitPredicate:
                 "many different sheets to enumerate; test with fewer questions"
             )
         total_scores = np.zeros(len(sheets))
-        for replaced_groups in self._list_subsets():
+        for replaced_groups in list_subsets(range(len(self.survey.channels))):
             total_scores += self._compute_weight(replaced_groups) * self._average_replaced(
                 sheets, replaced_groups, random
             )
         return total_scores
-
-    def _list_subsets(self) -> list[tuple[int, ...]]:
-        """Which groups may be replaced."""
-        group_numbers = range(len(self.survey.channels))
-        subset_sizes = range(len(group_numbers) + 1)
-        return [
-            subset
-            for size in subset_sizes
-            for subset in itertools.combinations(group_numbers, size)
-        ]
 
     def _compute_weight(self, replaced_groups: Sequence[int]) -> float:
         """Product over groups: of the inverse channel, what falls on the truth or on the decoy."""

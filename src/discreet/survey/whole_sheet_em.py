@@ -110,23 +110,23 @@ def fit_whole_sheets(
 ) -> WholeSheetFit | None:
     """The classifier under which the sheets are most likely, and how much it may weigh.
 
-    None where sheets are not true or drawn as a whole (several groups, or the related-question
-    model), where everybody sends the truth, or where next to nothing was sent.
+    None in the related-question model, where everybody sends the truth, or where next to nothing
+    was sent.
 
     Parameters
     ----------
     tally : Tally
+        Of a questionnaire with one group: each sheet is true or drawn as a whole.
     totals, variances : arrays of shape (classes,)
         Unbiased class totals and the variance of each.
     tables : mapping of name to Table
         Unbiased.
     """
     survey = tally.collection
-    (channel, *other_channels) = survey.channels
+    (channel,) = survey.channels
     theta = float(channel.theta_exact)
     if (
-        other_channels
-        or not isinstance(channel, Unrelated)
+        not isinstance(channel, Unrelated)
         or not 0 < theta < 1
         or tally.people < MIN_RESPONDENTS
         or len(totals) < 2

@@ -24,24 +24,21 @@ from discreet.cli.output import (
     print_json,
 )
 from discreet.cli.tally import make_shuffle_command, make_tally_command, make_train_command
-from discreet.errors import SchemaError, error_context
+from discreet.errors import error_context
 
 if TYPE_CHECKING:
     from discreet.local.inversion import CellPrecision
     from discreet.local.plan import Plan, Question
+    from discreet.local.planning import PlanOptions
     from discreet.schema.schema import Schema
 
 __all__ = ["check", "perturb", "plan", "report", "shuffle", "size", "tally", "train"]
 
-FIXED_BY_FIRST_WAVE = {
-    "bins": 8,
-    "numeric": "bins",
-    "theta": None,
-    "assignment": "draw",
-    "reports": 1,
-    "projection": None,
-}
-"""Options that the first wave fixes for all later waves, with their defaults."""
+FIXED_BY_FIRST_WAVE = ("bins", "numeric", "theta", "assignment", "reports", "projection")
+"""Options that the first wave fixes for all later waves."""
+
+DEFAULT_DELTA = 1e-8
+"""Delta of a shuffle, if none is given."""
 
 ORACLES = ["auto", "de", "sue", "oue", "she", "the", "ss", "olh", "hr"]
 
@@ -186,16 +183,25 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
 
     approach = chosen["approach"]
     chosen["approach"] = approach if approach == "hybrid" else int(approach)
-    public_schema = Schema.read(path)
-    tally_paths = chosen.pop("after")
+    schema = Schema.read(path)
+    tally_paths, delta = chosen.pop("after"), chosen.pop("delta")
+    epsilon, respondents = chosen.pop("epsilon"), chosen.pop("respondents")
+    if delta is not None and not chosen["shuffled"]:
+        raise click.UsageError("--delta goes with --shuffled")
+    shuffle_delta = DEFAULT_DELTA if delta is None else delta
+    chosen["shuffled"] = shuffle_delta if chosen["shuffled"] else None
     chosen["respondents_all_waves"] = chosen.pop("everyone")
-    chosen["shuffled"] = _resolve_delta(chosen.pop("shuffled"), chosen.pop("delta"))
-    chosen = _apply_public_sample(public_schema, chosen)
+    options = PlanOptions(**_learn_from_sample(schema, chosen))
     if tally_paths:
-        new_plan = _plan_next_wave(public_schema, tally_paths, chosen)
+        from discreet.collection.ingest import read_tally
+        from discreet.local.waves import make_next_plan
+
+        _refuse_fixed_options(options)
+        tallies = [read_tally(PLAN.kind, tally_path) for tally_path in tally_paths]
+        with error_context(", ".join(tally_paths)):
+            new_plan = make_next_plan(schema, tallies, epsilon, respondents, options)
     else:
-        epsilon, respondents = chosen.pop("epsilon"), chosen.pop("respondents")
-        new_plan = make_plan(public_schema, epsilon, respondents, PlanOptions(**chosen))
+        new_plan = make_plan(schema, epsilon, respondents, options)
     if as_json and output is None:
         raise click.UsageError("--json prints a summary; name the file of the plan with --output.")
     if output is None:
@@ -205,90 +211,38 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
     if as_json:
         print_json({"output": output, **_make_plan_body(new_plan)})
     else:
-        _print_plan(new_plan, output)
+        _print_plan(new_plan, None if output is None else f"{output}: {new_plan.digest}")
 
 
-def _resolve_delta(shuffled: bool, delta: float | None) -> float | None:
-    if delta is not None and not shuffled:
-        raise click.UsageError("--delta goes with --shuffled")
-    return (1e-8 if delta is None else delta) if shuffled else None
+def _learn_from_sample(schema: Schema, chosen: dict[str, Any]) -> dict[str, Any]:
+    """Replace the options about a public sample by what is learnt from it."""
+    from discreet.local.planning import learn_from_sample
+    from discreet.schema.projection import DCA, PCA
 
-
-def _plan_next_wave(
-    schema: Schema, tally_paths: tuple[str, ...], plan_options: dict[str, Any]
-) -> Plan:
-    """Plan a later wave; options that all waves share are taken from the previous one."""
-    from discreet.collection.ingest import read_tally
-    from discreet.local.waves import next_plan
-    from discreet.privacy.shuffling import Shuffle
-
-    for option_name, default_value in FIXED_BY_FIRST_WAVE.items():
-        if plan_options.get(option_name, default_value) != default_value:
-            raise click.UsageError(
-                f"--{option_name} was decided by the plan of the first wave; leave it out with "
-                "--after"
-            )
-    tallies = [read_tally(PLAN.kind, tally_path) for tally_path in tally_paths]
-    with error_context(", ".join(tally_paths)):
-        if tallies[-1].collection.original != schema:
-            raise SchemaError("the earlier waves follow another schema than the one given")
-        respondents_all_waves = plan_options["respondents_all_waves"] or plan_options["respondents"]
-        shuffle_size = None
-        if plan_options["shuffled"] is not None:
-            shuffle_size = Shuffle(
-                plan_options["epsilon"], plan_options["shuffled"], plan_options["respondents"]
-            )
-        return next_plan(
-            tallies,
-            respondents_all_waves,
-            kind=plan_options["kind"],
-            oracle=plan_options["oracle"],
-            epsilon=plan_options["epsilon"],
-            shuffled=shuffle_size,
-        )
-
-
-def _apply_public_sample(schema: Schema, plan_options: dict[str, Any]) -> dict[str, Any]:
-    """Add cut points and a projection learnt from the public sample to the options of a plan."""
-    from discreet.local.planning import compute_quantile_cuts
-    from discreet.schema.cells import encode_classes, get_columns
-    from discreet.schema.projection import DCA, PCA, fit_projection
-    from discreet.tables.engines import iter_ordered_batches
-
-    cut_rule, pca_components, dca_components, sample_path = (
-        plan_options.pop(option_name) for option_name in ("cut", "pca", "dca", "sample")
-    )
-    if pca_components is not None and dca_components is not None:
+    cut, pca, dca, path = (chosen.pop(name) for name in ("cut", "pca", "dca", "sample"))
+    if pca is not None and dca is not None:
         raise click.UsageError("give --pca or --dca, one of them")
-    if (sample_path is None) != (
-        pca_components is None and dca_components is None and cut_rule == "width"
-    ):
+    if (path is None) != (pca is None and dca is None and cut == "width"):
         raise click.UsageError(
             "--public-sample goes with --cut quantile, --pca or --dca, and they need it"
         )
-    if sample_path is None:
-        return plan_options
-    import pyarrow as pa
+    if path is not None:
+        components = DCA(dca) if dca is not None else None if pca is None else PCA(pca)
+        with error_context(path):
+            chosen["bins"], chosen["projection"] = learn_from_sample(
+                schema, path, chosen["bins"], cut, components
+            )
+    return chosen
 
-    column_names = [*schema.names, *([schema.target] if dca_components is not None else [])]
-    with error_context(sample_path):
-        columns = get_columns(
-            pa.Table.from_batches(list(iter_ordered_batches(sample_path, column_names))),
-            column_names,
-        )
-        projection = None
-        if pca_components is not None or dca_components is not None:
-            projection_kind = (
-                PCA(pca_components) if pca_components is not None else DCA(dca_components)
+
+def _refuse_fixed_options(options: PlanOptions) -> None:
+    from discreet.local.planning import DEFAULT_OPTIONS
+
+    for name in FIXED_BY_FIRST_WAVE:
+        if getattr(options, name) != getattr(DEFAULT_OPTIONS, name):
+            raise click.UsageError(
+                f"--{name} was decided by the plan of the first wave; leave it out with --after"
             )
-            sample_classes = (
-                None if dca_components is None else encode_classes(schema, columns[schema.target])
-            )
-            projection = fit_projection(projection_kind, schema, columns, sample_classes)
-            columns, schema = projection.transform_columns(columns), projection.output_schema
-        if cut_rule == "quantile":
-            plan_options["bins"] = compute_quantile_cuts(schema, columns, plan_options["bins"])
-    return {**plan_options, "projection": projection}
 
 
 @click.command(
@@ -320,7 +274,7 @@ def check(path: str, after: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({**_make_plan_body(checked_plan), "recomputed": bool(after)})
         return
-    _print_plan(checked_plan, path)
+    _print_plan(checked_plan, f"{path}: {checked_plan.digest}")
     printer = make_console()
     if after:
         printer.print("The shares follow from the earlier tallies: they were computed again.")
@@ -357,28 +311,31 @@ def _make_plan_body(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _print_plan(plan: Plan, output: str | None) -> None:
-    """Print a plan as text; on standard error if the plan itself goes to standard output."""
+def _print_plan(plan: Plan, source: str | None) -> None:
+    """Print a plan as text; on standard error if the plan itself goes to standard output.
+
+    ``source`` is the file of the plan with its digest, None for standard output.
+    """
     from discreet.privacy.guarantee import format_rounded_up
 
-    printer = make_console(stderr=output is None)
+    shares, guarantee = plan.shares, plan.guarantee
+    table_rows = []
+    for question, share in zip(plan.questions, shares, strict=True):
+        epsilon = question.mechanism.epsilon
+        epsilon_text = "none" if math.isinf(epsilon) else format_rounded_up(epsilon)
+        table_rows.append(
+            (
+                _format_question(question, plan),
+                question.mechanism.name,
+                epsilon_text,
+                f"{question.mechanism.size:,}",
+                f"{share:.1%}",
+            )
+        )
+    printer = make_console(stderr=source is None)
     question_table = make_table("", "question", "asks", "mechanism", ">epsilon", ">cells", ">share")
-    for question_index, (question, share) in enumerate(
-        zip(plan.questions, plan.shares, strict=True)
-    ):
-        mechanism = question.mechanism
-        epsilon_text = (
-            "none" if math.isinf(mechanism.epsilon) else format_rounded_up(mechanism.epsilon)
-        )
-        cell_text, share_text = f"{mechanism.size:,}", f"{share:.1%}"
-        question_table.add_row(
-            str(question_index),
-            _format_question(question, plan),
-            mechanism.name,
-            epsilon_text,
-            cell_text,
-            share_text,
-        )
+    for question_number, table_row in enumerate(table_rows):
+        question_table.add_row(str(question_number), *table_row)
     printer.print(question_table)
     assignment_text = (
         "people draw their question" if plan.assignment == "draw" else "you assign questions"
@@ -392,9 +349,9 @@ def _print_plan(plan: Plan, output: str | None) -> None:
             soft_wrap=True,
         )
     printer.print("")
-    print_guarantee(plan.guarantee, printer)
-    if output is not None:
-        printer.print(f"\n{output}: {plan.digest}", soft_wrap=True)
+    print_guarantee(guarantee, printer)
+    if source is not None:
+        printer.print(f"\n{source}", soft_wrap=True)
 
 
 @click.command(

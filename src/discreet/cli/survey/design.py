@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -101,18 +102,14 @@ def check(path: str, output: str | None, as_json: bool) -> None:
     for group_index, (group, channel) in enumerate(
         zip(questionnaire.groups, questionnaire.channels, strict=True)
     ):
-        theta = float(channel.theta_exact)
-        epsilon_cell = format_epsilon(questionnaire.epsilons[group_index])
-        combination_count = f"{_count_combinations(channel):,}"
-        row_cells = (
+        group_table.add_row(
             str(group_index + 1),
             group.name,
             group.model,
-            f"{theta:.4g}",
-            combination_count,
-            epsilon_cell,
+            f"{float(channel.theta_exact):.4g}",
+            f"{math.prod(channel.sizes):,}",
+            format_epsilon(questionnaire.epsilons[group_index]),
         )
-        group_table.add_row(*row_cells)
     printer.print(group_table)
     personal_source = {"device": "drawn by the device", "own": "the respondents' own"}[
         questionnaire.personal
@@ -121,12 +118,6 @@ def check(path: str, output: str | None, as_json: bool) -> None:
     print_guarantee(questionnaire.guarantee)
     printer.print(f"\n{questionnaire.sentence}", soft_wrap=True)
     printer.print(f"{output or path}: {questionnaire.digest}", soft_wrap=True)
-
-
-def _count_combinations(channel: Any) -> int:
-    from math import prod
-
-    return prod(channel.sizes)
 
 
 def _make_questionnaire_body(questionnaire: Questionnaire) -> dict[str, Any]:
