@@ -74,25 +74,28 @@ def act(words, folder, log, fatal, largest):
     from discreet.cli.federated import collect, parties
     from discreet.federated.service import collector_client as connection
     from discreet.federated.service import state_folder as folders
+    from discreet.federated.service.message_transfer import MessageTransfer
+    from discreet.federated.service.patience import RetryPolicy
+    from discreet.federated.service.retrying_transport import RetryingTransport
     from discreet.privacy.ledger import Ledger
 
-    connection.MAX_SILENCE_SECONDS = 3.0
+    connection.DEFAULT_POLICY = RetryPolicy(max_silence_seconds=3.0)
     threading.Thread(target=leaves, args=(collect,), daemon=True).start()
     points = Points(log, fatal)
     points.around(folders.StateFolder, "write", lambda kept, name, content: f"write {name}")
     points.around(folders.StateFolder, "delete", lambda kept, name: f"delete {name}")
     points.around(folders, "move_atomic", lambda one, two: f"move {Path(two).name}")
-    points.around(connection.CollectorClient, "_request", asked)
+    points.around(RetryingTransport, "send", asked)
     points.around(Ledger, "charge", lambda *_, **__: "charge")
     points.around(parties, "write_file", lambda path, text: f"keep {Path(path).name}")
-    real = connection.CollectorClient._send_chunks
+    real = MessageTransfer._send_chunks
 
-    def sent(line, message):
+    def sent(transfer, message):
         with open("sent.log", "a") as file:
             file.write(f"{message.sender} {message.kind} {message.recipient} {message.digest}\n")
-        real(line, message)
+        real(transfer, message)
 
-    connection.CollectorClient._send_chunks = sent
+    MessageTransfer._send_chunks = sent
     if largest:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     main(["federated", *words])

@@ -54,8 +54,9 @@ def act(words, folder, log, fatal="", largest=0):
     from discreet.cli import main
     from discreet.cli.federated import progress as telling
     from discreet.federated.service import collector_client as connection
+    from discreet.federated.service.patience import RetryPolicy
 
-    connection.MAX_SILENCE_SECONDS = 10.0
+    connection.DEFAULT_POLICY = RetryPolicy(max_silence_seconds=10.0)
     telling.SILENCE_SECONDS = telling.MAX_SILENCE_SECONDS = SILENCE
     telling.TICK_SECONDS = SILENCE / 4
     Path(f"{log}.held").touch()

@@ -25,7 +25,7 @@ from discreet.cli.federated.processes import find_free_port
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.messages import CHUNK_BYTES, SIGNATURE_HEADER, encode_request
-from discreet.federated.service.collector_client import SignedRequests
+from discreet.federated.service.transport import SignedRequests
 
 pytestmark = pytest.mark.slow
 

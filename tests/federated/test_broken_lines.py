@@ -30,10 +30,12 @@ from discreet.federated import horizontal
 from discreet.federated.agreement import signed
 from discreet.federated.messages import MESSAGE_HEADER, SIGNATURE_HEADER, Message, encode_request
 from discreet.federated.service import collector_client as connections
-from discreet.federated.service.collector_client import NullListener, RoundClient
+from discreet.federated.service.collector_client import RoundClient
+from discreet.federated.service.patience import RetryPolicy
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.receiver import run_receiver
 from discreet.federated.service.server import RoundSession
+from discreet.federated.service.status_reporter import NullListener
 from discreet.hosting.serving import create_trusting_context, make_tls_options
 
 OWN = PARTIES["hospital-a"]
@@ -116,7 +118,7 @@ class Listening(NullListener):
 
 def losing(line, lose):
     """The first answer for which ``lose`` is true does not arrive; gives what was lost."""
-    once, lost = line._request_once, []
+    once, lost = line.transport.send, []
 
     def act(method, path, **how):
         answer = once(method, path, **how)
@@ -125,13 +127,13 @@ def losing(line, lose):
             raise httpx.ReadError("the line broke")
         return answer
 
-    line._request_once = act
+    line.transport.send = act
     return lost
 
 
 def silenced(line, lose):
     """The first two requests for which ``lose`` is true never reach the collector."""
-    once, lost = line._request_once, []
+    once, lost = line.transport.send, []
 
     def act(method, path, **how):
         if len(lost) < 2 and lose(path, how):
@@ -139,7 +141,7 @@ def silenced(line, lose):
             raise httpx.WriteError("the line broke")
         return once(method, path, **how)
 
-    line._request_once = act
+    line.transport.send = act
     return lost
 
 
@@ -171,7 +173,7 @@ def test_a_collector_waits_until_its_last_answer_was_heard(
 ):
     """The last word of a party, or the answer, is lost: it asks again, and hears the truth."""
     # whoever finds nobody there gives up
-    monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 20.0)
+    monkeypatch.setattr(connections, "DEFAULT_POLICY", RetryPolicy(max_silence_seconds=20.0))
     monkeypatch.setattr(collecting, "FINISHED_LINGER_SECONDS", 600.0)
     manifest = horizontal_manifest(epsilon=math.inf, deadline=soon(600))
     running = RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path / "c")
@@ -207,16 +209,19 @@ def test_a_collector_waits_until_its_last_answer_was_heard(
 def test_a_party_that_leaves_waits_for_no_collector_that_left_first(monkeypatch):
     """It says so a few times, and no more."""
     asked, manifest = [], horizontal_manifest()
-    monkeypatch.setattr(connections, "RETRY_SECONDS", 0.0)
+    policy = RetryPolicy(retry_seconds=0.0)
+    monkeypatch.setattr(connections, "DEFAULT_POLICY", policy)
 
     def refused(request):
         asked.append(str(request.url))
         raise httpx.ConnectError("Connection refused")
 
     with RoundClient("http://127.0.0.1:9", PARTIES["receiver"], manifest) as line:
-        line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(refused))
+        line.transport.http = httpx.Client(
+            base_url=line.transport.url, transport=httpx.MockTransport(refused)
+        )
         line._send_farewell()
-    assert 1 < len(asked) <= connections.MAX_FAREWELL_TRIES
+    assert 1 < len(asked) <= policy.max_farewell_tries
 
 
 def test_being_told_is_not_knowing(tmp_path):
@@ -242,7 +247,7 @@ def test_being_told_is_not_knowing(tmp_path):
 
 def test_a_collector_that_is_gone_is_called_gone_and_nothing_more(tmp_path, monkeypatch):
     """Whether it heard the last word cannot be known, so nothing is said of that."""
-    monkeypatch.setattr(connections, "MAX_SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr(connections, "DEFAULT_POLICY", RetryPolicy(max_silence_seconds=0.0))
     listener, manifest = Listening(), horizontal_manifest(deadline=soon(600))
     with RoundClient(
         "http://127.0.0.1:9", PARTIES["receiver"], manifest, listener=listener
