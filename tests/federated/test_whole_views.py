@@ -206,7 +206,7 @@ def vertical_view(role, key, manifest, label, collector, said, total_in_clear=Fa
     view += known_pads(role, manifest, numbers)
     if role == "labels":  # what the label provider computes on the way
         correction = label._split_sums(label._correction)[0][1]
-        sums = way.compute_sums(label._hidden_tables[card.name], key, correction)
+        sums = label._sum_tables[card.name](key, correction)
         view.append(numbers.of_bytes(sums))
     opener = PARTIES[manifest.opener.name]
     released = way.open_sums(

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Array, Floats, Integers
 from discreet.errors import SchemaError
 from discreet.schema.cells import Bins, Cells, Grid, parse_numbers
 from discreet.schema.schema import Numeric, Schema
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MIN_NOISE_VARIANCE",
     "Block",
+    "Column",
     "DictionaryColumn",
     "FeatureRequest",
     "Layout",
@@ -62,6 +63,10 @@ class DictionaryColumn:
 
     def __getitem__(self, rows: Any) -> DictionaryColumn:
         return DictionaryColumn(self.values, self.codes[rows])
+
+
+Column: TypeAlias = Array | DictionaryColumn
+"""A column of a table in memory."""
 
 
 @dataclass(frozen=True)
