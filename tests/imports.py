@@ -102,6 +102,7 @@ ROLES = {
         "federated.messages",
         "federated.payload",
         "federated.refusals",
+        "federated.rehearsal",
         "federated.release",
         "federated.service.collector_answers",
         "federated.service.collector_client",

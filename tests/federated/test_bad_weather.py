@@ -21,10 +21,10 @@ pytest.importorskip("resource")
 from crash_harness import run_round
 from test_processes import PATIENCE
 
-from discreet.cli.federated.processes import find_free_port
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.messages import CHUNK_BYTES, SIGNATURE_HEADER, encode_request
+from discreet.federated.rehearsal import find_free_port
 from discreet.federated.service.transport import SignedRequests
 
 pytestmark = pytest.mark.slow
