@@ -625,7 +625,7 @@ MUTANTS = [
            "split_epsilon(epsilon, options.reports)",
            "epsilon", "tests/collection/test_plan.py tests/collection/test_report_privacy.py"),
     # ---- federated rounds
-    Mutant("federated/agreement/manifest.py", "Manifest.make_block_noise",
+    Mutant("federated/agreement/manifest.py", "Manifest.block_noises",
            "2 if self.partition == 'vertical' else 1",
            "1", ROUNDS),
     Mutant("federated/crypto/noise.py", "PolyaShares.required_shares",

@@ -325,7 +325,7 @@ def test_the_threat_model_names_the_pairs_that_exceed_the_promise(coalition):
     for roles in COALITIONS[coalition]:
         left = count_shares_left(roles, "counts")
         for tolerated, verdict in enumerate(verdicts, 1):
-            needed = vertical_manifest(tolerated=tolerated).make_block_noise(BLOCK).required_shares
+            needed = vertical_manifest(tolerated=tolerated).block_noises[BLOCK].required_shares
             if left < needed:
                 assert "exceeds it" in verdict or "whole records" in verdict
             else:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from discreet.tables.in_memory import CountRequest
 
 __all__ = [
+    "CLASS_TOTAL_PARTS",
     "MIN_NOISE_VARIANCE",
     "Block",
     "Column",
@@ -41,6 +42,8 @@ __all__ = [
 RequestKind = Literal["cells", "moments"]
 BlockPart = Literal["classes", "cells", "presence", "sum", "squares"]
 
+CLASS_TOTAL_PARTS: tuple[BlockPart, ...] = ("classes", "cells", "presence")
+"""Blocks whose rows add up to the class totals."""
 MIN_NOISE_VARIANCE = 1e-6
 """Smallest positive noise variance; smaller ones are raised to it for numerical safety."""
 
@@ -311,7 +314,7 @@ class Layout:
                 moments[request.feature] = self._decode_moments(
                     request, blocks, block_tables, block_variances
                 )
-        total_blocks = [block for block in block_tables if has_class_totals(block)]
+        total_blocks = [block for block in block_tables if block.part in CLASS_TOTAL_PARTS]
         class_totals, total_variances = compute_precision_weighted_mean(
             [block_tables[block].sum(axis=1) for block in total_blocks],
             [block.size * block_variances[block] for block in total_blocks],
@@ -347,8 +350,3 @@ class Layout:
         return Moments(
             feature, counts, totals, squares, missing_counts, origins, grid.step, moment_variances
         )
-
-
-def has_class_totals(block: Block) -> bool:
-    """Whether a block's rows add up to the class totals."""
-    return block.part in ("classes", "cells", "presence")

@@ -55,12 +55,8 @@ class HorizontalProvider:
             # prepared before there is data, so rather too large a table than too small a one
             expected_count = max(64, 2 * slots.count_plaintexts(manifest.layout.size))
             self._encryptor = Encryptor(public_key, expected_count)
-        self._noise_share = self.draw_noise_share()
+        self._noise_share = manifest.draw_noise_share(manifest.layout, self.random)
         self._submission: Message | None = None
-
-    def draw_noise_share(self) -> Integers:
-        """Draw the share of the noise, one number for each counter."""
-        return self.manifest.draw_noise_share(self.manifest.layout, self.random)
 
     def make_submission(self, exact_counts: Integers) -> Message:
         """Make the submission of this provider; every further call returns the same message.
@@ -77,21 +73,15 @@ class HorizontalProvider:
             noised_counts = check_counters(
                 exact_counts + self._noise_share, len(manifest.providers)
             )
-            hide_counts = (
-                self._mask_counts if manifest.aggregation == "masks" else self._encrypt_counts
-            )
+            if manifest.aggregation == "masks":
+                pad_words = self._pads.sum_words(len(noised_counts))
+                hidden_counts = (noised_counts.view(np.uint64) + pad_words).astype("<u8").tobytes()
+            else:
+                hidden_counts = self._encrypt_counts(noised_counts)
             self._submission = Message.create(
-                self.identity,
-                manifest,
-                "submission",
-                manifest.collector.name,
-                hide_counts(noised_counts),
+                self.identity, manifest, "submission", manifest.collector.name, hidden_counts
             )
         return self._submission
-
-    def _mask_counts(self, noised_counts: Integers) -> bytes:
-        masked_counts = noised_counts.view(np.uint64) + self._pads.sum_words(len(noised_counts))
-        return masked_counts.astype("<u8").tobytes()
 
     def _encrypt_counts(self, noised_counts: Integers) -> bytes:
         public_key, slots = make_slots(self.manifest)
