@@ -74,6 +74,7 @@ LEFT = "tests/federated/test_left_behind.py"
 KEYS = "tests/federated/test_key_proof.py"
 SEALS = "tests/federated/test_sealing.py"
 ANSWERS = "tests/federated/test_answers.py"
+CLIENT = "tests/federated/test_collector_client.py"
 LINES = "tests/federated/test_broken_lines.py"
 ENDINGS = "tests/federated/test_endings.py"
 SERVICE = "tests/federated/test_service.py"
@@ -806,6 +807,24 @@ MUTANTS = [
     Mutant("federated/service/transport.py", "CollectorTransport.send",
            "len(body_bytes) > MAX_ANSWER_BYTES",
            "False", ANSWERS),
+    Mutant("federated/service/transport.py", "CollectorTransport.__init__",
+           "{'accept-encoding': 'identity'}",
+           "{}", CLIENT),
+    Mutant("federated/service/patience.py", "Patience.refuse_long_silence",
+           "self.may_leave and silent_seconds > self.policy.max_silence_seconds",
+           "silent_seconds > self.policy.max_silence_seconds", CLIENT),
+    Mutant("federated/service/patience.py", "Patience.refuse_past_deadline",
+           "-2 * self.policy.retry_seconds",
+           "0", CLIENT),
+    Mutant("federated/service/retrying_transport.py", "RetryingTransport.send",
+           "refusal.reason != 'storage'",
+           "True", CLIENT),
+    Mutant("federated/service/message_transfer.py", "MessageTransfer._may_repeat",
+           "attempt < self.policy.max_transfer_tries - 1",
+           "True", CLIENT),
+    Mutant("federated/service/status_reporter.py", "StatusReporter.report_waiting",
+           "status_text != self.last_status",
+           "True", CLIENT),
     Mutant("federated/service/server.py", "SessionEndpoints.post_signature",
            "self.authenticate(request) != name",
            "False", LINES),
