@@ -74,6 +74,7 @@ LEFT = "tests/federated/test_left_behind.py"
 KEYS = "tests/federated/test_key_proof.py"
 SEALS = "tests/federated/test_sealing.py"
 ANSWERS = "tests/federated/test_answers.py"
+CLIENT = "tests/federated/test_collector_client.py"
 LINES = "tests/federated/test_broken_lines.py"
 ENDINGS = "tests/federated/test_endings.py"
 SERVICE = "tests/federated/test_service.py"
@@ -625,7 +626,7 @@ MUTANTS = [
            "split_epsilon(epsilon, options.reports)",
            "epsilon", "tests/collection/test_plan.py tests/collection/test_report_privacy.py"),
     # ---- federated rounds
-    Mutant("federated/agreement/manifest.py", "Manifest.make_block_noise",
+    Mutant("federated/agreement/manifest.py", "Manifest.block_noises",
            "2 if self.partition == 'vertical' else 1",
            "1", ROUNDS),
     Mutant("federated/crypto/noise.py", "PolyaShares.required_shares",
@@ -800,16 +801,34 @@ MUTANTS = [
     Mutant("federated/crypto/noise.py", "_draw_uniform",
            "unsigned_bounds.max",
            "unsigned_bounds.min", ROUNDS),
-    Mutant("federated/service/collector_client.py", "",
+    Mutant("federated/service/transport.py", "",
            "20",
            "40", ANSWERS),
-    Mutant("federated/service/collector_client.py", "CollectorClient._request_once",
+    Mutant("federated/service/transport.py", "CollectorTransport.send",
            "len(body_bytes) > MAX_ANSWER_BYTES",
            "False", ANSWERS),
+    Mutant("federated/service/transport.py", "CollectorTransport.__init__",
+           "{'accept-encoding': 'identity'}",
+           "{}", CLIENT),
+    Mutant("federated/service/patience.py", "Patience.refuse_long_silence",
+           "self.may_leave and silent_seconds > self.policy.max_silence_seconds",
+           "silent_seconds > self.policy.max_silence_seconds", CLIENT),
+    Mutant("federated/service/patience.py", "Patience.refuse_past_deadline",
+           "-2 * self.policy.retry_seconds",
+           "0", CLIENT),
+    Mutant("federated/service/retrying_transport.py", "RetryingTransport.send",
+           "refusal.reason != 'storage'",
+           "True", CLIENT),
+    Mutant("federated/service/message_transfer.py", "MessageTransfer._may_repeat",
+           "attempt < self.policy.max_transfer_tries - 1",
+           "True", CLIENT),
+    Mutant("federated/service/status_reporter.py", "StatusReporter.report_waiting",
+           "status_text != self.last_status",
+           "True", CLIENT),
     Mutant("federated/service/server.py", "SessionEndpoints.post_signature",
            "self.authenticate(request) != name",
            "False", LINES),
-    Mutant("federated/service/collector_client.py", "",
+    Mutant("federated/service/patience.py", "RetryPolicy",
            "5",
            "1", LINES),
     Mutant("federated/service/collector_session.py", "CollectorSession.get_status",

@@ -18,10 +18,10 @@ from party_processes import write_rows
 from round_fixtures import SCHEMA, table
 
 from discreet import Statistics
-from discreet.cli.federated.processes import find_free_port
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import make_feature_requests
+from discreet.federated.rehearsal import find_free_port
 
 PATIENCE = 240
 FORK = multiprocessing.get_context("forkserver")

@@ -73,25 +73,28 @@ def act(words, folder, log, fatal, largest):
     from discreet.cli import main
     from discreet.cli.federated import collect, parties
     from discreet.federated.service import collector_client, state_folder
+    from discreet.federated.service.message_transfer import MessageTransfer
+    from discreet.federated.service.patience import RetryPolicy
+    from discreet.federated.service.retrying_transport import RetryingTransport
     from discreet.privacy.ledger import Ledger
 
-    collector_client.MAX_SILENCE_SECONDS = 3.0
+    collector_client.DEFAULT_POLICY = RetryPolicy(max_silence_seconds=3.0)
     threading.Thread(target=leaves, args=(collect,), daemon=True).start()
     points = Points(log, fatal)
     points.around(state_folder.StateFolder, "write", lambda kept, name, content: f"write {name}")
     points.around(state_folder.StateFolder, "delete", lambda kept, name: f"delete {name}")
     points.around(state_folder, "move_atomic", lambda one, two: f"move {Path(two).name}")
-    points.around(collector_client.CollectorClient, "_request", asked)
+    points.around(RetryingTransport, "send", asked)
     points.around(Ledger, "charge", lambda *_, **__: "charge")
     points.around(parties, "write_file", lambda path, text: f"keep {Path(path).name}")
-    real = collector_client.CollectorClient._send_chunks
+    real = MessageTransfer._send_chunks
 
-    def sent(line, message):
+    def sent(transfer, message):
         with open("sent.log", "a") as file:
             file.write(f"{message.sender} {message.kind} {message.recipient} {message.digest}\n")
-        real(line, message)
+        real(transfer, message)
 
-    collector_client.CollectorClient._send_chunks = sent
+    MessageTransfer._send_chunks = sent
     if largest:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     main(["federated", *words])

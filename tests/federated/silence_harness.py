@@ -54,8 +54,9 @@ def act(words, folder, log, fatal="", largest=0):
     from discreet.cli import main, output
     from discreet.cli.federated import progress
     from discreet.federated.service import collector_client
+    from discreet.federated.service.patience import RetryPolicy
 
-    collector_client.MAX_SILENCE_SECONDS = 10.0
+    collector_client.DEFAULT_POLICY = RetryPolicy(max_silence_seconds=10.0)
     output.SILENCE_SECONDS = output.MAX_SILENCE_SECONDS = SILENCE
     progress.TICK_SECONDS = SILENCE / 4
     Path(f"{log}.held").touch()

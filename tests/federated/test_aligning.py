@@ -28,7 +28,6 @@ from served_rounds import Served, soon
 
 from discreet.cli import main
 from discreet.cli.federated import align
-from discreet.cli.federated.processes import find_free_port
 from discreet.errors import SchemaError
 from discreet.federated.agreement.invitation import Invitation
 from discreet.federated.alignment import Owner
@@ -36,6 +35,7 @@ from discreet.federated.alignment.collector_session import AlignmentSession
 from discreet.federated.alignment.owner_program import run_owner
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
+from discreet.federated.rehearsal import find_free_port
 from discreet.federated.service.collector_client import CollectorClient
 from discreet.federated.service.provider import load_aligned_columns
 

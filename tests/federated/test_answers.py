@@ -18,10 +18,11 @@ from served_rounds import Served, certificate, frame, soon, unsigned
 from discreet.federated.agreement import signed
 from discreet.federated.messages import CHUNK_BYTES, RAW_MEDIA_TYPE
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service import collector_client
-from discreet.federated.service.collector_client import NullListener, RoundClient
+from discreet.federated.service.collector_client import RoundClient
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.server import RoundSession
+from discreet.federated.service.status_reporter import NullListener
+from discreet.federated.service.transport import MAX_ANSWER_BYTES
 
 
 def refusal(url, manifest, **how):
@@ -154,7 +155,7 @@ def test_a_packed_answer_is_not_unpacked():
         Impostor(manifest, signatures=answer(page)) as url,
         RoundClient(url, PARTIES["hospital-a"], manifest) as line,
     ):
-        found = line._request_once("POST", "/signatures/hospital-a")
+        found = line.transport.send("POST", "/signatures/hospital-a")
     assert found.content == page
 
 
@@ -202,21 +203,22 @@ def test_an_answer_without_end_is_left_after_a_few_mebibytes(coding):
 
     manifest = horizontal_manifest()
     with RoundClient("http://127.0.0.1:9", PARTIES["receiver"], manifest) as line:
-        line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(answer))
+        line.transport.http = httpx.Client(
+            base_url=line.transport.url, transport=httpx.MockTransport(answer)
+        )
         with pytest.raises(ProtocolError, match="with too many bytes"):
-            line._request("GET", "/manifest")
-    assert sum(sent) <= collector_client.MAX_ANSWER_BYTES + (1 << 20) <= 8 << 20
+            line.connection.send("GET", "/manifest")
+    assert sum(sent) <= MAX_ANSWER_BYTES + (1 << 20) <= 8 << 20
 
 
 def test_the_longest_answer_that_is_due_is_read():
     def answer(request):
-        content = iter([bytes(collector_client.MAX_ANSWER_BYTES)])
+        content = iter([bytes(MAX_ANSWER_BYTES)])
         return httpx.Response(200, headers={"content-type": RAW_MEDIA_TYPE}, content=content)
 
-    assert collector_client.MAX_ANSWER_BYTES >= CHUNK_BYTES
+    assert MAX_ANSWER_BYTES >= CHUNK_BYTES
     with RoundClient("http://127.0.0.1:9", PARTIES["receiver"], horizontal_manifest()) as line:
-        line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(answer))
-        assert (
-            len(line._request("GET", "/messages/receiver").content)
-            == collector_client.MAX_ANSWER_BYTES
+        line.transport.http = httpx.Client(
+            base_url=line.transport.url, transport=httpx.MockTransport(answer)
         )
+        assert len(line.connection.send("GET", "/messages/receiver").content) == MAX_ANSWER_BYTES

@@ -21,11 +21,11 @@ pytest.importorskip("resource")
 from crash_harness import run_round
 from party_processes import PATIENCE
 
-from discreet.cli.federated.processes import find_free_port
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.messages import CHUNK_BYTES, SIGNATURE_HEADER, encode_request
-from discreet.federated.service.collector_client import SignedRequests
+from discreet.federated.rehearsal import find_free_port
+from discreet.federated.service.transport import SignedRequests
 
 pytestmark = pytest.mark.slow
 

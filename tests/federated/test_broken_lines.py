@@ -31,6 +31,7 @@ from discreet.federated.agreement import signed
 from discreet.federated.messages import MESSAGE_HEADER, SIGNATURE_HEADER, Message, encode_request
 from discreet.federated.service import collector_client
 from discreet.federated.service.collector_client import RoundClient
+from discreet.federated.service.patience import RetryPolicy
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.receiver import run_receiver
 from discreet.federated.service.server import RoundSession
@@ -108,7 +109,7 @@ def test_a_signature_of_a_stranger_is_refused_before_its_body_comes(tmp_path):
 
 def losing(line, lose):
     """The first answer for which ``lose`` is true does not arrive; gives what was lost."""
-    once, lost = line._request_once, []
+    once, lost = line.transport.send, []
 
     def act(method, path, **how):
         answer = once(method, path, **how)
@@ -117,13 +118,13 @@ def losing(line, lose):
             raise httpx.ReadError("the line broke")
         return answer
 
-    line._request_once = act
+    line.transport.send = act
     return lost
 
 
 def silenced(line, lose):
     """The first two requests for which ``lose`` is true never reach the collector."""
-    once, lost = line._request_once, []
+    once, lost = line.transport.send, []
 
     def act(method, path, **how):
         if len(lost) < 2 and lose(path, how):
@@ -131,7 +132,7 @@ def silenced(line, lose):
             raise httpx.WriteError("the line broke")
         return once(method, path, **how)
 
-    line._request_once = act
+    line.transport.send = act
     return lost
 
 
@@ -163,7 +164,7 @@ def test_a_collector_waits_until_its_last_answer_was_heard(
 ):
     """The last word of a party, or the answer, is lost: it asks again, and hears the truth."""
     # whoever finds nobody there gives up
-    monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 20.0)
+    monkeypatch.setattr(collector_client, "DEFAULT_POLICY", RetryPolicy(max_silence_seconds=20.0))
     monkeypatch.setattr(collect, "FINISHED_LINGER_SECONDS", 600.0)
     manifest = horizontal_manifest(epsilon=math.inf, deadline=soon(600))
     running = RoundSession(PARTIES["collector"], unsigned(manifest), tmp_path / "c")
@@ -199,16 +200,19 @@ def test_a_collector_waits_until_its_last_answer_was_heard(
 def test_a_party_that_leaves_waits_for_no_collector_that_left_first(monkeypatch):
     """It says so a few times, and no more."""
     asked, manifest = [], horizontal_manifest()
-    monkeypatch.setattr(collector_client, "RETRY_SECONDS", 0.0)
+    policy = RetryPolicy(retry_seconds=0.0)
+    monkeypatch.setattr(collector_client, "DEFAULT_POLICY", policy)
 
     def refused(request):
         asked.append(str(request.url))
         raise httpx.ConnectError("Connection refused")
 
     with RoundClient("http://127.0.0.1:9", PARTIES["receiver"], manifest) as line:
-        line.http = httpx.Client(base_url=line.url, transport=httpx.MockTransport(refused))
+        line.transport.http = httpx.Client(
+            base_url=line.transport.url, transport=httpx.MockTransport(refused)
+        )
         line._send_farewell()
-    assert 1 < len(asked) <= collector_client.MAX_FAREWELL_TRIES
+    assert 1 < len(asked) <= policy.max_farewell_tries
 
 
 def test_being_told_is_not_knowing(tmp_path):
@@ -234,7 +238,7 @@ def test_being_told_is_not_knowing(tmp_path):
 
 def test_a_collector_that_is_gone_is_called_gone_and_nothing_more(tmp_path, monkeypatch):
     """Whether it heard the last word cannot be known, so nothing is said of that."""
-    monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr(collector_client, "DEFAULT_POLICY", RetryPolicy(max_silence_seconds=0.0))
     listener, manifest = Listening(), horizontal_manifest(deadline=soon(600))
     with RoundClient(
         "http://127.0.0.1:9", PARTIES["receiver"], manifest, listener=listener

@@ -139,7 +139,7 @@ def test_a_provider_whose_clock_jumps_has_paid_once_and_the_others_go_on(
             clock.off = 0.0
             refused.set()
         said.append(caught.value)
-        with RoundClient(line.url, line.identity, manifest) as again:
+        with RoundClient(line.transport.url, line.identity, manifest) as again:
             try:
                 run_provider(
                     again,

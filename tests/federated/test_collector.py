@@ -48,7 +48,7 @@ from discreet.federated.agreement.signed import compute_seconds_left
 from discreet.federated.messages import MESSAGE_HEADER, Message
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
-from discreet.federated.service.collector_client import RoundClient, SignedRequests
+from discreet.federated.service.collector_client import RoundClient
 from discreet.federated.service.provider import (
     ProviderInput,
     load_aligned_columns,
@@ -57,6 +57,7 @@ from discreet.federated.service.provider import (
 )
 from discreet.federated.service.server import RoundSession
 from discreet.federated.service.state_folder import StateFolder
+from discreet.federated.service.transport import SignedRequests
 from discreet.hosting.serving import RequestLimits, make_timed_protocol
 from discreet.privacy.ledger import Ledger
 
@@ -447,7 +448,7 @@ def test_tls_with_the_right_certificate_and_not_with_another(tmp_path):
     other, _ = certificate(tmp_path, "mallory")
     with Served(running, ssl_certfile=cert, ssl_keyfile=key) as url:
         with RoundClient(url, PARTIES["hospital-a"], manifest, authority=cert) as line:
-            assert line._request("GET", "/status").json()["state"] == "signing"
+            assert line.connection.send("GET", "/status").json()["state"] == "signing"
         with (
             RoundClient(url, PARTIES["hospital-a"], manifest, authority=other) as line,
             pytest.raises(ProtocolError, match="not under the authority"),

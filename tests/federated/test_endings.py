@@ -24,6 +24,7 @@ from discreet.federated.alignment.owner_program import run_owner
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service import collector_client
 from discreet.federated.service.collector_client import CollectorClient, RoundClient
+from discreet.federated.service.patience import RetryPolicy
 from discreet.federated.service.provider import ProviderInput, run_provider
 from discreet.federated.service.receiver import run_receiver
 from discreet.federated.service.state_folder import StateFolder
@@ -33,7 +34,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(collector_client, "DEFAULT_POLICY", RetryPolicy(max_silence_seconds=0.3))
 
 
 def keys(folder):
@@ -130,7 +131,7 @@ def test_a_receiver_that_has_the_result_does_not_need_the_collector(
         kept.append(release)
         served.__exit__()
         if deadline:
-            monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 60.0)
+            line.patience.policy = RetryPolicy()
             later = signed.get_current_time() + timedelta(seconds=7200)
             monkeypatch.setattr(signed, "get_current_time", lambda: later)
 
@@ -178,7 +179,7 @@ def test_a_provider_that_does_not_know_whether_it_was_heard_says_so_and_ends(tmp
     own, bare, state = PARTIES["hospital-a"], unsigned(manifest), tmp_path / "a"
     with Served(running) as url:
         with RoundClient(url, own, bare) as line:
-            line._parse_upload_progress = killed
+            line.transfer._parse_upload_progress = killed
             with pytest.raises(KeyboardInterrupt):
                 provided(line, state)
         assert "hospital-a" not in running.list_missing_parties()

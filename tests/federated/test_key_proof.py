@@ -30,6 +30,7 @@ from discreet.federated.crypto import key_proof, paillier
 from discreet.federated.crypto.key_proof import derive_challenges, prove_modulus, verify_modulus
 from discreet.federated.crypto.packing import SLOT_BITS
 from discreet.federated.crypto.paillier import PrivateKey, PublicKey, generate_key
+from discreet.federated.vertical.protocol import ORDER_TAG_BYTES
 from discreet.files.documents import dump_document
 
 PARTY = b"labels and its key"
@@ -185,7 +186,9 @@ def test_with_the_check_left_out_a_round_ends_normally_and_gives_chosen_people_a
         provider = vertical.VerticalProvider(PARTIES[card.name], manifest)
         provider.receive(message.to_bytes())
         label.receive(provider.make_tables(columns).to_bytes())
-    sums = label._hidden_tables["hospital-b"]
+    body = label.inbox.get_body("hospital-b", "tables").get_slice(0, -ORDER_TAG_BYTES)
+    count = label.protocol.plaintext_layouts["hospital-b"].plaintext_count
+    sums = label.protocol.public.from_bytes(body.read(), count)
     collector = vertical.VerticalCollector(PARTIES["collector"], manifest)
     collector.receive(label.make_shares().to_bytes())
     release = vertical.VerticalReceiver(PARTIES["receiver"], manifest).receive(

@@ -34,6 +34,7 @@ from discreet.federated.crypto.sealing import unseal_bytes
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service import collector_client
 from discreet.federated.service.collector_client import CollectorClient, RoundClient
+from discreet.federated.service.patience import RetryPolicy
 from discreet.federated.service.provider import (
     ProviderInput,
     _compute_column_digest,
@@ -209,7 +210,7 @@ def test_a_refused_provider_leaves_nothing_to_guess_from(twin, tmp_path, monkeyp
     """Its folder stays as it is: nobody starts it again."""
     if twin:
         in_clear(monkeypatch)
-    monkeypatch.setattr(collector_client, "MAX_SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr(collector_client, "DEFAULT_POLICY", RetryPolicy(max_silence_seconds=0.0))
     manifest = unsigned(horizontal_manifest(epsilon=1.0, deadline=soon(900)))
     right = (coded(_count_source(manifest, frame(1)).tolist()),)
     with RoundClient("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as line:

@@ -26,7 +26,7 @@ from click.testing import CliRunner
 from discreet import Categorical, NaiveBayesModel, Numeric, Schema
 from discreet.cli import main
 from discreet.cli.federated import federated
-from discreet.cli.federated.processes import find_free_port
+from discreet.federated.rehearsal import find_free_port
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "how-to"
 TRAIN, ALIGN = PAGES / "train-with-others.md", PAGES / "align-rows.md"

@@ -20,8 +20,8 @@ from party_processes import PATIENCE, discreet, write_rows
 from round_fixtures import SCHEMA, table
 
 from discreet import NaiveBayesModel, Statistics
-from discreet.cli.federated.processes import find_free_port
 from discreet.federated.agreement.identity import Identity
+from discreet.federated.rehearsal import find_free_port
 
 pytestmark = pytest.mark.slow
 

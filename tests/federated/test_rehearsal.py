@@ -21,8 +21,9 @@ from party_processes import PATIENCE, write_rows
 from round_fixtures import SCHEMA, table
 
 from discreet import NaiveBayesModel
-from discreet.cli.federated import processes
+from discreet.cli.federated import rehearse
 from discreet.federated.agreement.manifest import Manifest
+from discreet.federated.rehearsal import Rehearsal
 
 pytestmark = pytest.mark.slow
 
@@ -134,13 +135,14 @@ def test_whoever_fails_is_named_and_the_others_are_ended(tmp_path):
     assert "lacks the column" in said
 
 
-def drawn(standings):
+def drawn(view):
     """The table as it is drawn at a terminal, its cells without the lines around them."""
+    standings = [view.get_progress(name) for name in view.manifest.parties]
     from rich.console import Console
 
     console = Console(width=200)
     with console.capture() as got:
-        console.print(processes._make_progress_table(standings))
+        console.print(rehearse._make_progress_table(standings))
     lines = [line.replace("│", "┃").split("┃") for line in got.get().splitlines()]
     return [[cell.strip() for cell in line[1:-1]] for line in lines if len(line) > 3]
 
@@ -149,8 +151,8 @@ def test_the_drawn_table_tells_who_signed_who_sent_and_what_each_waits_for(tmp_p
     """The folders of a vertical round, filled step by step, and the table beside them."""
     with run_round(tmp_path / "round", partition="vertical") as one:
         manifest = Manifest.from_json((one.folder / "manifest.json").read_text())
-        view = processes.Rehearsal(one.folder, manifest)
-        head, *rows = drawn(view.list_progress())
+        view = Rehearsal(one.folder, manifest)
+        head, *rows = drawn(view)
         assert head == ["party", "part", "signed", "sent", "now"]
         assert {row[0]: row[1:] for row in rows} == {
             "hospital-a": ["provider", "no", "0 of 1", "not started"],
@@ -166,7 +168,7 @@ def test_the_drawn_table_tells_who_signed_who_sent_and_what_each_waits_for(tmp_p
         (one.folder / "hospital-a.log").write_text("hospital-a signs\nreading the table …, 4 s\n")
         (one.folder / "labels.log").write_text("waiting for 1 of 3: hospital-b to sign, 9 s left\n")
         (one.folder / "hospital-b.log").touch()
-        found = {row[0]: row[2:] for row in drawn(view.list_progress())[1:]}
+        found = {row[0]: row[2:] for row in drawn(view)[1:]}
         assert found["hospital-a"] == ["yes", "0 of 1", "reading the table"]
         assert found["labels"][:2] == ["yes", "1 of 3"]
         assert found["labels"][2] == "waiting for 1 of 3: hospital-b to sign, 9 s left"
@@ -174,7 +176,7 @@ def test_the_drawn_table_tells_who_signed_who_sent_and_what_each_waits_for(tmp_p
         assert found["collector"][:2] == ["yes", "0 of 2"]
         for number, name in enumerate(("correction.sent", "result.sent"), 1):
             (view.collector_folder / name).touch()
-            found = {row[0]: row[2:] for row in drawn(view.list_progress())[1:]}
+            found = {row[0]: row[2:] for row in drawn(view)[1:]}
             assert found["collector"][1] == f"{number} of 2"
             assert found["labels"][1] == "1 of 3"
 

@@ -17,8 +17,8 @@ import silence_harness
 from crash_harness import FORK, PATIENCE, run_round
 from round_fixtures import SCHEMA
 
-from discreet.cli.federated.processes import find_free_port
 from discreet.cli.output import MAX_SILENCE_SECONDS, SILENCE_SECONDS, ProgressReporter
+from discreet.federated.rehearsal import find_free_port
 
 
 class Clock:

@@ -206,7 +206,7 @@ def vertical_view(role, key, manifest, label, collector, said, total_in_clear=Fa
     view += known_pads(role, manifest, numbers)
     if role == "labels":  # what the label provider computes on the way
         correction = label._split_sums(label._correction)[0][1]
-        sums = way.compute_sums(label._hidden_tables[card.name], key, correction)
+        sums = label._sum_tables[card.name](key, correction)
         view.append(numbers.of_bytes(sums))
     opener = PARTIES[manifest.opener.name]
     released = way.open_sums(
@@ -325,7 +325,7 @@ def test_the_threat_model_names_the_pairs_that_exceed_the_promise(coalition):
     for roles in COALITIONS[coalition]:
         left = count_shares_left(roles, "counts")
         for tolerated, verdict in enumerate(verdicts, 1):
-            needed = vertical_manifest(tolerated=tolerated).make_block_noise(BLOCK).required_shares
+            needed = vertical_manifest(tolerated=tolerated).block_noises[BLOCK].required_shares
             if left < needed:
                 assert "exceeds it" in verdict or "whole records" in verdict
             else:

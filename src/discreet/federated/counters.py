@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Array, Floats, Integers
 from discreet.errors import SchemaError
 from discreet.schema.cells import Bins, Cells, Grid, parse_numbers
 from discreet.schema.schema import Numeric, Schema
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from discreet.tables.in_memory import CountRequest
 
 __all__ = [
+    "CLASS_TOTAL_PARTS",
     "MIN_NOISE_VARIANCE",
     "Block",
+    "Column",
     "DictionaryColumn",
     "FeatureRequest",
     "Layout",
@@ -40,6 +42,8 @@ __all__ = [
 RequestKind = Literal["cells", "moments"]
 BlockPart = Literal["classes", "cells", "presence", "sum", "squares"]
 
+CLASS_TOTAL_PARTS: tuple[BlockPart, ...] = ("classes", "cells", "presence")
+"""Blocks whose rows add up to the class totals."""
 MIN_NOISE_VARIANCE = 1e-6
 """Smallest positive noise variance; smaller ones are raised to it for numerical safety."""
 
@@ -62,6 +66,10 @@ class DictionaryColumn:
 
     def __getitem__(self, rows: Any) -> DictionaryColumn:
         return DictionaryColumn(self.values, self.codes[rows])
+
+
+Column: TypeAlias = Array | DictionaryColumn
+"""A column of a table in memory."""
 
 
 @dataclass(frozen=True)
@@ -306,7 +314,7 @@ class Layout:
                 moments[request.feature] = self._decode_moments(
                     request, blocks, block_tables, block_variances
                 )
-        total_blocks = [block for block in block_tables if has_class_totals(block)]
+        total_blocks = [block for block in block_tables if block.part in CLASS_TOTAL_PARTS]
         class_totals, total_variances = compute_precision_weighted_mean(
             [block_tables[block].sum(axis=1) for block in total_blocks],
             [block.size * block_variances[block] for block in total_blocks],
@@ -342,8 +350,3 @@ class Layout:
         return Moments(
             feature, counts, totals, squares, missing_counts, origins, grid.step, moment_variances
         )
-
-
-def has_class_totals(block: Block) -> bool:
-    """Whether a block's rows add up to the class totals."""
-    return block.part in ("classes", "cells", "presence")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import SchemaError
 from discreet.federated import horizontal, vertical
-from discreet.federated.agreement.identity import Card, Identity
+from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Aggregation, Manifest, Mode
 from discreet.federated.counters import FeatureRequest
 from discreet.federated.release import Release
@@ -86,10 +86,13 @@ def simulate_horizontal(
     collector, receiver = Identity.generate("collector"), Identity.generate("receiver")
     private_key = _resolve_key(private_key) if terms.aggregation == "paillier" else None
     opens_at_receiver = terms.mode == "counts"
+    cards = {"collector": collector.card, "receiver": receiver.card}
+    if private_key is not None:
+        opener = receiver if opens_at_receiver else collector
+        cards[opener.name] = opener.make_card_with_key(private_key)
     manifest = terms.make_manifest(
         providers,
-        collector=collector.card if opens_at_receiver else _make_card(collector, private_key),
-        receiver=_make_card(receiver, private_key) if opens_at_receiver else receiver.card,
+        **cards,
         paillier=None if private_key is None else private_key.public,
     ).with_signatures(*providers, collector, receiver)
     collector_machine = horizontal.HorizontalCollector(
@@ -145,7 +148,7 @@ def simulate_vertical(
         identities,
         collector=collector.card,
         receiver=receiver.card,
-        label=_make_card(label, private_key),
+        label=label.card if private_key is None else label.make_card_with_key(private_key),
         columns=columns_by_provider,
         rows=len(codes),
         partition="vertical",
@@ -165,10 +168,6 @@ def simulate_vertical(
     receiver_machine = vertical.VerticalReceiver(receiver, manifest)
     release = receiver_machine.receive(collector_machine.make_result().to_bytes())
     return release.with_guarantee(manifest.guarantee.void_if(simulated=random.simulated)), manifest
-
-
-def _make_card(identity: Identity, private_key: PrivateKey | None) -> Card:
-    return identity.card if private_key is None else identity.make_card_with_key(private_key)
 
 
 def _resolve_key(private_key: PrivateKey | None) -> PrivateKey:

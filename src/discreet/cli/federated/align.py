@@ -131,10 +131,8 @@ def align(
     with error_context(data):
         ids = format_ids(data_table.column(id_column).to_pylist(), agreement.max_list_ids)
     confirm_agreement(agreement, own_identity.name, yes)
-    expected_total, blinded_count = (
-        len(ids) * len(agreement.owners),
-        0,
-    )  # the other lists may be longer or shorter
+    blinded_count = 0
+    expected_total = len(ids) * len(agreement.owners)  # the other lists may be longer or shorter
     with CollectorClient(
         url, own_identity, agreement, authority=authority, listener=reporter
     ) as collector_client:
@@ -168,11 +166,8 @@ def align(
             {"output": output, "rows": len(common_rows), "of": len(ids), "owners": owner_count}
         )
         return
-    summary_line = (
-        f"{output}: {len(common_rows):,} of {len(ids):,} rows are common to all {owner_count} "
-        "owners"
-    )
-    reporter.say(summary_line)
+    row_counts = f"{len(common_rows):,} of {len(ids):,} rows"
+    reporter.say(f"{output}: {row_counts} are common to all {owner_count} owners")
 
 
 def _read_table(source: str, id_column: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -71,12 +71,12 @@ def _add_holder_options(command: Callable[..., Any]) -> Callable[..., Any]:
 class _PartyOptions:
     """Options with which a party takes part in a round."""
 
-    manifest_path: str
-    identity_path: str
-    collector_url: str
-    ca_certificate: str | None
-    known_card_paths: tuple[str, ...]
-    sign_unasked: bool
+    manifest: str
+    identity: str
+    url: str
+    authority: str | None
+    known: tuple[str, ...]
+    yes: bool
 
     @contextmanager
     def open_connection(
@@ -88,19 +88,50 @@ class _PartyOptions:
         except ModuleNotFoundError as error:
             raise MissingDependencyError(str(error.name), "federated") from None
 
-        own_identity = read_identity(self.identity_path)
-        manifest = read_manifest(self.manifest_path)
-        known_cards = read_cards(self.known_card_paths)
+        own_identity = read_identity(self.identity)
+        manifest = read_manifest(self.manifest)
+        known_cards = read_cards(self.known)
         manifest.require_role(own_identity.card, role)
         manifest.require_key(own_identity.card, private_key)
         manifest.require_known_parties(own_identity.card, known_cards)
         require_epsilon(manifest, unprotected)
-        confirm_agreement(manifest, own_identity.name, self.sign_unasked)
-        reporter, ca_certificate = get_progress_reporter(), self.ca_certificate
+        confirm_agreement(manifest, own_identity.name, self.yes)
+        reporter = get_progress_reporter()
         with RoundClient(
-            self.collector_url, own_identity, manifest, authority=ca_certificate, listener=reporter
+            self.url, own_identity, manifest, authority=self.authority, listener=reporter
         ) as connection:
             yield connection, known_cards
+
+
+def _send_data(
+    role: Literal["provider", "label provider"],
+    manifest: str,
+    data: str,
+    *,
+    state: str,
+    id_column: str | None,
+    budget_file: str | None,
+    budget_total: float | None,
+    unprotected: bool,
+    key: str | None = None,
+    **party: Any,
+) -> None:
+    """Take part as a party that holds data, until the round has ended."""
+    require_budget_file(budget_file, budget_total=budget_total)
+    private_key = read_key(key)
+    party_options = _PartyOptions(manifest, **party)
+    with party_options.open_connection(role, private_key, unprotected=unprotected) as (
+        connection,
+        known_cards,
+    ):
+        from discreet.federated.service import provider
+
+        charge_round = make_ledger_charge(budget_file, budget_total, connection.agreement)
+        provider_input = provider.ProviderInput(data, id_column, known_cards, charge_round)
+        if role == "provider":
+            provider.run_provider(connection, provider_input, state)
+        else:
+            provider.run_label_provider(connection, provider_input, state, private_key)
 
 
 @click.command(
@@ -114,33 +145,9 @@ class _PartyOptions:
 @click.argument("data")
 @_add_holder_options
 @add_party_options
-def provide(
-    manifest: str,
-    data: str,
-    identity: str,
-    url: str,
-    known: tuple[str, ...],
-    authority: str | None,
-    yes: bool,
-    state: str,
-    id_column: str | None,
-    budget_file: str | None,
-    budget_total: float | None,
-    unprotected: bool,
-) -> None:
+def provide(manifest: str, data: str, **options: Any) -> None:
     """Sign MANIFEST, count DATA, add a share of noise, and send the counts hidden."""
-    require_budget_file(budget_file, budget_total=budget_total)
-    party_options = _PartyOptions(manifest, identity, url, authority, known, yes)
-    with party_options.open_connection("provider", unprotected=unprotected) as (
-        connection,
-        known_cards,
-    ):
-        from discreet.federated.service import provider
-
-        charge_round = make_ledger_charge(budget_file, budget_total, connection.agreement)
-        provider.run_provider(
-            connection, provider.ProviderInput(data, id_column, known_cards, charge_round), state
-        )
+    _send_data("provider", manifest, data, **options)
     get_progress_reporter().say("the collector has everything; this provider is done")
 
 
@@ -156,38 +163,9 @@ def provide(
 @click.option("--key", help="The Paillier key that the manifest names; masks need none.")
 @_add_holder_options
 @add_party_options
-def label(
-    manifest: str,
-    data: str,
-    key: str | None,
-    identity: str,
-    url: str,
-    known: tuple[str, ...],
-    authority: str | None,
-    yes: bool,
-    state: str,
-    id_column: str | None,
-    budget_file: str | None,
-    budget_total: float | None,
-    unprotected: bool,
-) -> None:
+def label(manifest: str, data: str, **options: Any) -> None:
     """Sign MANIFEST and send the classes in DATA, hidden, to the providers of a vertical round."""
-    require_budget_file(budget_file, budget_total=budget_total)
-    party_options = _PartyOptions(manifest, identity, url, authority, known, yes)
-    private_key = read_key(key)
-    with party_options.open_connection("label provider", private_key, unprotected=unprotected) as (
-        connection,
-        known_cards,
-    ):
-        from discreet.federated.service import provider
-
-        charge_round = make_ledger_charge(budget_file, budget_total, connection.agreement)
-        provider.run_label_provider(
-            connection,
-            provider.ProviderInput(data, id_column, known_cards, charge_round),
-            state,
-            private_key,
-        )
+    _send_data("label provider", manifest, data, **options)
     get_progress_reporter().say("the collector has everything; the label provider is done")
 
 
@@ -216,20 +194,16 @@ def label(
 def receive(
     manifest: str,
     state: str | None,
-    identity: str,
-    url: str,
-    known: tuple[str, ...],
-    authority: str | None,
-    yes: bool,
     key: str | None,
     statistics: str | None,
     output: str,
+    **party: Any,
 ) -> None:
     """Sign MANIFEST, wait for the result, open it and write the model."""
-    state_folder = state or f"{identity}.state"
+    party_options = _PartyOptions(manifest, **party)
+    state_folder = state or f"{party_options.identity}.state"
     for path in (output, statistics):
         refuse_unless_resumed(path, state_folder)
-    party_options = _PartyOptions(manifest, identity, url, authority, known, yes)
     private_key = read_key(key)
     with party_options.open_connection("receiver", private_key) as (connection, known_cards):
         from discreet.federated.service import receiver
@@ -243,8 +217,6 @@ def receive(
             connection, state_folder, write_release, private_key, known_cards
         )
     for feature_name in release.inconsistent:  # also with --quiet
-        warning_line = (
-            f"{feature_name}: its totals contradict the others'; a provider may not be honest"
-        )
-        click.echo(warning_line, err=True)
+        warning = "its totals contradict the others'; a provider may not be honest"
+        click.echo(f"{feature_name}: {warning}", err=True)
     get_progress_reporter().say(str(release.model.guarantee))

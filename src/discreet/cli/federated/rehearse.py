@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.federated.progress import get_progress_reporter
-from discreet.cli.federated.setup import add_terms_options, parse_held_columns
+from discreet.cli.federated.progress import ProgressReporter, get_progress_reporter
+from discreet.cli.federated.setup import add_terms_options
 from discreet.cli.files import make_output, write_file
-from discreet.cli.output import format_example
-from discreet.errors import MissingDependencyError, SchemaError, error_context
-from discreet.files.atomic_writing import write_atomic
+from discreet.cli.output import format_example, make_console, make_table
+from discreet.errors import MissingDependencyError, SchemaError
 
 if TYPE_CHECKING:
-    from discreet.federated.agreement.manifest import Manifest
-    from discreet.schema.schema import Schema
+    from discreet.federated.rehearsal import PartyProgress
 
 __all__ = ["rehearse"]
-
-
-@dataclass(frozen=True)
-class _RehearsalRequest:
-    """Settings of a rehearsal."""
-
-    schema: Schema
-    providers: dict[str, str]
-    label: tuple[str, str] | None
-    columns: tuple[str, ...]
-    epsilon: float
-    mode: Any
-    paillier: bool
-    tolerated: int
-    bins: int
-    moments: tuple[str, ...]
-    deadline: float
-    id_column: str | None
 
 
 @click.command(
@@ -82,7 +63,7 @@ def rehearse(
     so the model promises nothing: use it to try out a schema, tables and settings.
     """
     try:
-        from discreet.cli.federated.processes import Rehearsal
+        from discreet.federated.rehearsal import Rehearsal, RehearsalRequest, write_agreement
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
     from discreet.model import NaiveBayesModel
@@ -92,7 +73,7 @@ def rehearse(
     named_tables = [_parse_named_table(provider_text) for provider_text in providers]
     if len(dict(named_tables)) < len(named_tables):
         raise SchemaError("two providers have the same name; every party needs its own")
-    request = _RehearsalRequest(
+    request = RehearsalRequest(
         Schema.read(schema),
         dict(named_tables),
         None if label is None else _parse_named_table(label),
@@ -101,10 +82,11 @@ def rehearse(
     )
     with tempfile.TemporaryDirectory(prefix="discreet-rehearsal-") as temporary_folder:
         folder = Path(temporary_folder)
-        manifest, key_holder = _write_agreement(request, folder)
+        manifest, key_holder = write_agreement(request, folder, reporter.say)
         with Rehearsal(folder, manifest) as rehearsal:
-            _start_parties(rehearsal, request, manifest.is_effectively_exact, key_holder)
-            rehearsal.show_until_ended(reporter)
+            rehearsal.start_parties(request, key_holder)
+            with _open_view(reporter) as update_view:
+                rehearsal.watch(update_view)
         model = NaiveBayesModel.read(folder / "model.json")
     model = replace(model, guarantee=model.guarantee.void_if(rehearsed=True))
     if output is not None:
@@ -119,111 +101,51 @@ def _parse_named_table(text: str) -> tuple[str, str]:
     return party_name, table_path
 
 
-def _write_agreement(request: _RehearsalRequest, folder: Path) -> tuple[Manifest, str | None]:
-    """Write temporary identities and a manifest; return it and the holder of the Paillier key."""
-    from discreet.federated.agreement.identity import Identity
-    from discreet.federated.agreement.manifest import Manifest
-    from discreet.federated.counters import make_feature_requests
-    from discreet.federated.service.routes import list_routes
+@contextmanager
+def _open_view(reporter: ProgressReporter) -> Iterator[Any]:
+    """Yield a function that updates a table at a terminal, or prints news as lines elsewhere."""
+    if sys.stderr.isatty():
+        from rich.live import Live
 
-    label_name = None if request.label is None else request.label[0]
-    party_names = [
-        *request.providers,
-        *([] if label_name is None else [label_name]),
-        "collector",
-        "receiver",
-    ]
-    identities = {party_name: Identity.generate(party_name) for party_name in party_names}
-    if len(identities) < len(party_names):
-        raise SchemaError(
-            "two parties have the same name; the collector is `collector`, the receiver `receiver`"
+        with (
+            reporter.pause_output(),
+            Live(console=make_console(stderr=True), refresh_per_second=5) as live_display,
+        ):
+            yield lambda parties: live_display.update(_make_progress_table(parties))
+        return
+    yield _NewsPrinter(reporter).print_news
+
+
+def _make_progress_table(parties: list[PartyProgress]) -> Any:
+    progress_table = make_table("Rehearsal", "party", "part", "signed", "sent", "now")
+    for party in parties:
+        sent_text = f"{len(party.sent_messages)} of {party.due_count}" if party.due_count else ""
+        progress_table.add_row(
+            party.name, party.role, "yes" if party.has_signed else "no", sent_text, party.last_line
         )
-    for party_name, own_identity in identities.items():
-        write_atomic(folder / f"{party_name}.identity.json", own_identity.to_json(), private=True)
-    cards = {party_name: own_identity.card for party_name, own_identity in identities.items()}
-    paillier_key = None
-    key_holder = label_name or ("receiver" if request.mode == "counts" else "collector")
-    if request.paillier:
-        from discreet.federated.crypto.paillier import generate_key
-
-        get_progress_reporter().say("making a Paillier key")
-        paillier_key = generate_key()
-        write_atomic(folder / f"{key_holder}.paillier.json", paillier_key.to_json(), private=True)
-        cards[key_holder] = identities[key_holder].make_card_with_key(paillier_key)
-    deadline_time = datetime.now(UTC) + timedelta(seconds=request.deadline)
-    manifest = Manifest(
-        request.schema,
-        make_feature_requests(request.schema, request.bins, request.moments),
-        request.epsilon,
-        tuple(cards[party_name] for party_name in request.providers),
-        cards["collector"],
-        cards["receiver"],
-        label=None if label_name is None else cards[label_name],
-        columns={} if label_name is None else _resolve_columns(request),
-        rows=None if request.label is None else _count_rows(request.label[1]),
-        partition="horizontal" if label_name is None else "vertical",
-        mode=request.mode,
-        aggregation="paillier" if request.paillier else "masks",
-        tolerated=request.tolerated,
-        paillier=None if paillier_key is None else paillier_key.public,
-        deadline=deadline_time.isoformat(timespec="seconds"),
-    )
-    list_routes(manifest)
-    write_file(folder / "manifest.json", manifest.to_json())
-    return manifest, key_holder if request.paillier else None
+    return progress_table
 
 
-def _resolve_columns(request: _RehearsalRequest) -> dict[str, tuple[str, ...]]:
-    """Resolve which party holds which features: from the options, or from the tables."""
-    from discreet.tables.engines import iter_ordered_batches
+class _NewsPrinter:
+    """Prints what has changed as lines of text."""
 
-    if request.columns:
-        return parse_held_columns(request.columns)
-    columns_by_party = {}
-    for party_name, table_path in request.providers.items():
-        with error_context(table_path):
-            column_names: Sequence[str] = next(iter(iter_ordered_batches(table_path))).schema.names
-        columns_by_party[party_name] = tuple(
-            feature_name for feature_name in request.schema.names if feature_name in column_names
-        )
-    return columns_by_party
+    def __init__(self, reporter: ProgressReporter) -> None:
+        self.reporter = reporter
+        self.printed_lines: set[str] = set()
 
-
-def _count_rows(path: str) -> int:
-    from discreet.tables.engines import iter_ordered_batches
-
-    with error_context(path):
-        return sum(batch.num_rows for batch in iter_ordered_batches(path))
-
-
-def _start_parties(
-    rehearsal: Any, request: _RehearsalRequest, is_effectively_exact: bool, key_holder: str | None
-) -> None:
-    """Start every party as a process, with the commands it would use on its own machine."""
-
-    def get_key_arguments(party_name: str) -> tuple[str, ...]:
-        return ("--key", f"{party_name}.paillier.json") if party_name == key_holder else ()
-
-    rehearsal.start_collector(*get_key_arguments("collector"))
-    rehearsal.start_party("receiver", "receive", *get_key_arguments("receiver"), "-o", "model.json")
-    id_arguments = () if request.id_column is None else ("--id", request.id_column)
-    exact_arguments = ("--unprotected",) if is_effectively_exact else ()
-    for party_name, table_path in request.providers.items():
-        rehearsal.start_party(
-            party_name, "provide", _resolve_path(table_path), *id_arguments, *exact_arguments
-        )
-    if request.label is not None:
-        party_name, table_path = request.label
-        rehearsal.start_party(
-            party_name,
-            "label",
-            _resolve_path(table_path),
-            *id_arguments,
-            *exact_arguments,
-            *get_key_arguments(party_name),
-        )
-
-
-def _resolve_path(source: str) -> str:
-    """Resolve the path of a file, because the processes run in another folder."""
-    return str(Path(source).resolve()) if Path(source).exists() else source
+    def print_news(self, parties: list[PartyProgress]) -> None:
+        news_lines = [f"{party.name} has signed" for party in parties if party.has_signed]
+        for party in parties:
+            for message_name in party.sent_messages:
+                recipient, _, message_kind = message_name.split(" ")
+                news_lines.append(f"{party.name} has sent its {message_kind} for {recipient}")
+            if party.last_line == "ended":
+                news_lines.append(f"{party.name} has ended")
+        for news_line in news_lines:
+            if news_line not in self.printed_lines:
+                self.printed_lines.add(news_line)
+                self.reporter.say(news_line)
+        waiting_texts = [
+            f"{party.name}: {party.last_line}" for party in parties if party.last_line != "ended"
+        ]
+        self.reporter.show("; ".join(waiting_texts) or "going on")

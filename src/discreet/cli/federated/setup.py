@@ -14,13 +14,13 @@ from discreet.cli.federated.progress import get_progress_reporter
 from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, make_folder, write_file
 from discreet.cli.output import format_example, json_option, make_console, print_json
 from discreet.cli.overwrite import refuse_replacement
-from discreet.errors import FormatError, SchemaError, error_context
+from discreet.errors import FormatError, error_context
 from discreet.files.atomic_writing import read_text, write_atomic
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.identity import Card
 
-__all__ = ["add_terms_options", "identity", "manifest", "parse_held_columns"]
+__all__ = ["add_terms_options", "identity", "manifest"]
 
 
 def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -210,6 +210,7 @@ def manifest(
 ) -> None:
     """Write what the parties of a round agree on; each of them signs it when it takes part."""
     from discreet.federated.agreement.manifest import Manifest
+    from discreet.federated.agreement.manifest_file import parse_held_columns
     from discreet.federated.counters import make_feature_requests
     from discreet.federated.service.routes import list_routes
     from discreet.schema.schema import Schema
@@ -253,14 +254,3 @@ def _read_public_key(path: str) -> Any:
 
     with error_context(path):
         return PublicKey.from_json(read_text(path))
-
-
-def parse_held_columns(columns: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Parse which party holds which features."""
-    columns_by_party = {}
-    for text in columns:
-        party_name, separator, feature_list = text.partition("=")
-        if not separator:
-            raise SchemaError(f"--columns {text!r}; write hospital-a=age,sex")
-        columns_by_party[party_name] = tuple(feature_list.split(","))
-    return columns_by_party

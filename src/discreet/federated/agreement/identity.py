@@ -103,9 +103,8 @@ class Card:
         if len(self.signing) != PUBLIC_KEY_BYTES:
             raise FormatError(f"{self.name}: a public key has {PUBLIC_KEY_BYTES} bytes")
         key_fingerprint = "" if self.paillier is None else self.paillier
-        key_statement = _encode_key_statement(key_fingerprint, self.proof)
         if (key_fingerprint or self.proof or self.statement) and not self.verify_signature(
-            self.statement, key_statement
+            self.statement, _encode_key_statement(key_fingerprint, self.proof)
         ):
             raise FormatError(
                 f"the Paillier key on the card of {self.name} is not signed by {self.name}; ask "

@@ -80,7 +80,8 @@ class Invitation(Agreement):
         check_distinct_cards([*self.owners, self.collector])
         if self.pad_to is not None and not 1 <= self.pad_to <= MAX_LIST_IDS:
             raise SchemaError(f"pad_to={self.pad_to}; lists have 1 to {MAX_LIST_IDS} ids")
-        check_deadline(self.deadline)
+        if self.deadline:
+            check_deadline(self.deadline)
 
     @cached_property
     def parties(self) -> dict[str, Card]:

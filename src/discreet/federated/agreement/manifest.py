@@ -117,7 +117,12 @@ class Manifest(Agreement):
                     f"{field_name}={getattr(self, field_name)!r}; write one of "
                     f"{get_args(allowed_values)}"
                 )
-        self._check_roster()
+        min_providers = 1 if self.partition == "vertical" else 2
+        if len(self.providers) < min_providers:
+            raise PrivacyError(
+                f"a round needs at least {min_providers} providers to hide one among others"
+            )
+        check_distinct_cards(self._party_cards)
         self._check_budget()
         if self.partition == "vertical":
             self._check_columns()
@@ -125,16 +130,16 @@ class Manifest(Agreement):
             raise SchemaError("a label provider, columns and rows belong to vertical rounds")
         if (self.aggregation == "paillier") != (self.paillier is not None):
             raise SchemaError("a Paillier key is needed for aggregation='paillier', and only there")
-        self._check_paillier_key()
-        check_deadline(self.deadline)
+        if self.paillier is not None:
+            self._check_paillier_key(self.paillier)
+        if self.deadline:
+            check_deadline(self.deadline)
         if len(self.block_noises) != len(self.layout.blocks):
             raise SchemaError("two statistics are the same")
 
-    def _check_paillier_key(self) -> None:
+    def _check_paillier_key(self, key: PublicKey) -> None:
         """Refuse a key that its holder's card does not state, or whose proof does not hold."""
-        holder, key = self.key_holder, self.paillier
-        if holder is None or key is None:
-            return
+        holder = self.opener if self.label is None else self.label
         if holder.paillier == key.fingerprint:
             holder.verify_modulus(key.n)
             return
@@ -165,14 +170,6 @@ class Manifest(Agreement):
                 + "; with 0 a noise-adding party that sees the result could subtract its own share"
                 * (self.tolerated == 0)
             )
-
-    def _check_roster(self) -> None:
-        min_providers = 1 if self.partition == "vertical" else 2
-        if len(self.providers) < min_providers:
-            raise PrivacyError(
-                f"a round needs at least {min_providers} providers to hide one among others"
-            )
-        check_distinct_cards(self._party_cards)
 
     def _check_columns(self) -> None:
         if self.label is None or self.rows is None or self.rows < 1:
@@ -261,19 +258,20 @@ class Manifest(Agreement):
         block_count = len(self.layout.list_blocks(request))
         return Fraction(self.epsilon) * request.weight / total_weight / block_count
 
-    def make_block_noise(self, block: Block) -> PolyaShares:
-        """Make the noise law of a block; in vertical rounds a replaced record counts twice."""
-        block_epsilon = self.compute_block_epsilon(block)
-        block_sensitivity = block.sensitivity * (2 if self.partition == "vertical" else 1)
-        noise_scale = (
-            Fraction(0) if isinstance(block_epsilon, float) else block_sensitivity / block_epsilon
-        )
-        return PolyaShares(noise_scale, self.noise_party_count, self.tolerated)
-
     @cached_property
     def block_noises(self) -> dict[Block, PolyaShares]:
-        """The noise of every block."""
-        return {block: self.make_block_noise(block) for block in self.layout.blocks}
+        """The noise of every block; in vertical rounds a replaced record counts twice."""
+        changed_records = 2 if self.partition == "vertical" else 1
+        block_noises = {}
+        for block in self.layout.blocks:
+            block_epsilon = self.compute_block_epsilon(block)
+            noise_scale = (
+                Fraction(0)
+                if isinstance(block_epsilon, float)
+                else block.sensitivity * changed_records / block_epsilon
+            )
+            block_noises[block] = PolyaShares(noise_scale, self.noise_party_count, self.tolerated)
+        return block_noises
 
     @cached_property
     def is_effectively_exact(self) -> bool:
@@ -301,9 +299,40 @@ class Manifest(Agreement):
 
     def to_content(self) -> dict[str, Any]:
         """Everything that was agreed, as plain values; the signatures are not a part of it."""
-        from discreet.federated.agreement.manifest_file import build_manifest_content
-
-        return build_manifest_content(self)
+        label_body = None if self.label is None else self.label.to_body()
+        provider_bodies = [card.to_body() for card in self.providers]
+        return {
+            "round": self.round,
+            "nonce": self.nonce,
+            "deadline": self.deadline,
+            "partition": self.partition,
+            "mode": self.mode,
+            "aggregation": self.aggregation,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "tolerated": self.tolerated,
+            "margin": self.margin,
+            "schema": self.schema.to_body(),
+            "wanted": [
+                {
+                    "feature": request.feature,
+                    "kind": request.kind,
+                    "edges": list(request.edges),
+                    "weight": request.weight,
+                    "sensitivities": [
+                        block.sensitivity for block in self.layout.list_blocks(request)
+                    ],
+                }
+                for request in self.requests
+            ],
+            "providers": provider_bodies,
+            "collector": self.collector.to_body(),
+            "receiver": self.receiver.to_body(),
+            "label": label_body,
+            "columns": {name: list(features) for name, features in self.columns.items()},
+            "rows": self.rows,
+            "paillier": None if self.paillier is None else hex(self.paillier.n),
+        }
 
     @classmethod
     def from_json(cls, text: str | bytes, *, allow_small_key: bool = False) -> Manifest:

@@ -2,60 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
-from discreet.errors import FormatError
+from discreet.errors import FormatError, SchemaError
 from discreet.federated.agreement.identity import CardBody
 from discreet.federated.agreement.manifest import Aggregation, Manifest, Mode, Partition
 from discreet.federated.counters import FeatureRequest, RequestKind
 from discreet.files.documents import Body
 from discreet.schema.schema import SchemaBody
 
-__all__ = ["ManifestBody", "build_manifest_content"]
+__all__ = ["ManifestBody", "parse_held_columns"]
 
 _PLAIN_FIELDS = (
     *("round", "nonce", "deadline", "partition", "mode", "aggregation"),
     *("epsilon", "delta", "tolerated", "margin", "rows", "signatures"),
 )
-
-
-def build_manifest_content(manifest: Manifest) -> dict[str, Any]:
-    """Everything that was agreed, as plain values; the signatures are not a part of it."""
-    public_key = manifest.paillier
-    return {
-        "round": manifest.round,
-        "nonce": manifest.nonce,
-        "deadline": manifest.deadline,
-        "partition": manifest.partition,
-        "mode": manifest.mode,
-        "aggregation": manifest.aggregation,
-        "epsilon": manifest.epsilon,
-        "delta": manifest.delta,
-        "tolerated": manifest.tolerated,
-        "margin": manifest.margin,
-        "schema": manifest.schema.to_body(),
-        "wanted": [
-            {
-                "feature": request.feature,
-                "kind": request.kind,
-                "edges": list(request.edges),
-                "weight": request.weight,
-                "sensitivities": [
-                    block.sensitivity for block in manifest.layout.list_blocks(request)
-                ],
-            }
-            for request in manifest.requests
-        ],
-        "providers": [card.to_body() for card in manifest.providers],
-        "collector": manifest.collector.to_body(),
-        "receiver": manifest.receiver.to_body(),
-        "label": None if manifest.label is None else manifest.label.to_body(),
-        "columns": {name: list(feature_names) for name, feature_names in manifest.columns.items()},
-        "rows": manifest.rows,
-        "paillier": None if public_key is None else hex(public_key.n),
-    }
 
 
 class _FeatureRequestBody(Body):
@@ -126,3 +87,14 @@ class ManifestBody(Body):
                 "this manifest states other sensitivities than its statistics have; do not sign it"
             )
         return manifest
+
+
+def parse_held_columns(columns: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Parse which party holds which features, from texts such as ``hospital-a=age,sex``."""
+    columns_by_party = {}
+    for text in columns:
+        party_name, separator, feature_list = text.partition("=")
+        if not separator:
+            raise SchemaError(f"--columns {text!r}; write hospital-a=age,sex")
+        columns_by_party[party_name] = tuple(feature_list.split(","))
+    return columns_by_party

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.federated.counters import has_class_totals
+from discreet.federated.counters import CLASS_TOTAL_PARTS
 from discreet.privacy.guarantee import Charge, Guarantee
 
 if TYPE_CHECKING:
@@ -26,54 +26,44 @@ def make_guarantee(manifest: Manifest) -> Guarantee:
     """Make the guarantee of a round with all assumptions it rests on."""
     if math.isinf(manifest.epsilon):
         return Guarantee.make_unprotected()
-    is_horizontal = manifest.partition == "horizontal"
-    blocks = manifest.layout.blocks
     charges = tuple(
         Charge(f"{block.part} of {block.feature}", float(manifest.compute_block_epsilon(block)))
-        for block in blocks
+        for block in manifest.layout.blocks
     )
+    other_views = "the collector sees nothing but uniform numbers"
+    if manifest.mode == "probabilities":
+        other_views = "the receiver sees probabilities only"
     return Guarantee(
         float(manifest.epsilon),
-        neighbours="add-remove" if is_horizontal else "replace",
+        neighbours="add-remove" if manifest.partition == "horizontal" else "replace",
         trust="federated",
-        against=_describe_adversary(manifest),
-        assumptions=tuple(
-            _list_horizontal_assumptions(manifest)
-            if is_horizontal
-            else _list_vertical_assumptions(manifest)
+        against=(
+            f"everyone, {manifest.opener.name} who opens the noised totals included; {other_views}"
         ),
+        assumptions=_list_assumptions(manifest),
         charges=charges,
     ).void_if(schema=manifest.schema)
 
 
-def _describe_adversary(manifest: Manifest) -> str:
-    opener_name = manifest.opener.name
-    other_views = "the collector sees nothing but uniform numbers"
-    if manifest.mode == "probabilities":
-        other_views = "the receiver sees probabilities only"
-    return f"everyone, {opener_name} who opens the noised totals included; {other_views}"
-
-
-def _list_common_assumptions(manifest: Manifest) -> list[str]:
-    crypto_assumption = "X25519, ChaCha20 and Ed25519 hold"
-    if manifest.paillier is not None:
-        crypto_assumption += f", and so does Paillier with {manifest.paillier.bits} bits"
-    return [
-        "all parties follow the protocol and are merely curious",
-        *([] if manifest.schema.inferred else [PUBLIC_DOMAIN_ASSUMPTION]),
-        crypto_assumption,
-    ]
-
-
-def _list_horizontal_assumptions(manifest: Manifest) -> list[str]:
+def _list_assumptions(manifest: Manifest) -> tuple[str, ...]:
     provider_count, tolerated = len(manifest.providers), manifest.tolerated
-    return [
+    assumptions = [
         f"of the {provider_count} providers at most {tolerated} are missing or work with others "
         f"who see the result (t = {tolerated}); each knows its own noise and counts as one",
         "collector and receiver may work together, but not with more than t providers",
         "nobody is in the tables of two providers, and nobody takes part in two rounds",
-        *_list_common_assumptions(manifest),
     ]
+    if manifest.partition == "vertical":
+        assumptions = _list_vertical_assumptions(manifest)
+    crypto_assumption = "X25519, ChaCha20 and Ed25519 hold"
+    if manifest.paillier is not None:
+        crypto_assumption += f", and so does Paillier with {manifest.paillier.bits} bits"
+    return (
+        *assumptions,
+        "all parties follow the protocol and are merely curious",
+        *([] if manifest.schema.inferred else [PUBLIC_DOMAIN_ASSUMPTION]),
+        crypto_assumption,
+    )
 
 
 def _list_vertical_assumptions(manifest: Manifest) -> list[str]:
@@ -99,12 +89,7 @@ def _list_vertical_assumptions(manifest: Manifest) -> list[str]:
             f"{label_name} and {opener_name} do not work together: they would undo a share of noise"
         )
     row_assumption = f"the {manifest.rows} rows, and who is among them, are known to all providers"
-    return [
-        *assumptions,
-        row_assumption,
-        "nobody takes part in two rounds",
-        *_list_common_assumptions(manifest),
-    ]
+    return [*assumptions, row_assumption, "nobody takes part in two rounds"]
 
 
 def find_inconsistent_features(
@@ -129,7 +114,7 @@ def find_inconsistent_features(
     block_totals = [
         (block, table.sum(axis=1), block.size)
         for block, table in manifest.layout.split(noised_totals)
-        if has_class_totals(block)
+        if block.part in CLASS_TOTAL_PARTS
     ]
     if len(block_totals) < 2:
         return ()

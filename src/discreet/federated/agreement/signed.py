@@ -88,7 +88,11 @@ class Agreement(ABC):
 
     def verify_signature(self, name: str, signature: str) -> bool:
         """Whether this is a valid signature of the party."""
-        card, signature_bytes = self.parties.get(name), _parse_hex(signature)
+        try:
+            signature_bytes = bytes.fromhex(signature)
+        except ValueError:
+            return False
+        card = self.parties.get(name)
         if card is None or len(signature_bytes) != PUBLIC_KEY_BYTES + SIGNATURE_BYTES:
             return False
         return card.verify_signature(
@@ -96,16 +100,14 @@ class Agreement(ABC):
             self._signed_bytes + signature_bytes[:PUBLIC_KEY_BYTES],
         )
 
-    @property
-    def session_keys(self) -> dict[str, bytes]:
-        """The public key that each party signed for this round."""
-        return {name: _parse_hex(text)[:PUBLIC_KEY_BYTES] for name, text in self.signatures.items()}
-
     def start_session(self, identity: Identity, known_cards: Iterable[Card] = ()) -> None:
         """Check that all have signed, and take over the keys they signed with."""
         self.require_known_parties(identity.card, known_cards)
         self.require_all_signatures()
-        identity.store_session_public_keys(self.hash, self.session_keys)
+        session_keys = {
+            name: bytes.fromhex(self.signatures[name])[:PUBLIC_KEY_BYTES] for name in self.parties
+        }
+        identity.store_session_public_keys(self.hash, session_keys)
 
     @cached_property
     def unsigned_parties(self) -> tuple[str, ...]:
@@ -211,10 +213,10 @@ def check_distinct_cards(cards: list[Card]) -> None:
 def check_deadline(deadline_text: str) -> None:
     """Refuse an invalid deadline."""
     try:
-        moment = datetime.fromisoformat(deadline_text) if deadline_text else None
+        moment = datetime.fromisoformat(deadline_text)
     except ValueError:
         raise SchemaError(f"deadline {deadline_text!r} is not an ISO 8601 time") from None
-    if moment is not None and moment.tzinfo is None:
+    if moment.tzinfo is None:
         raise SchemaError(f"deadline {deadline_text!r} has no time zone; write +00:00 for UTC")
 
 
@@ -229,10 +231,3 @@ def compute_seconds_left(agreement: Agreement) -> float | None:
         return None
     moment = datetime.fromisoformat(agreement.deadline)
     return (moment - get_current_time()).total_seconds()
-
-
-def _parse_hex(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        return b""

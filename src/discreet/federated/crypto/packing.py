@@ -20,7 +20,8 @@ __all__ = ["NARROW_SLOT_BITS", "SLOT_BITS", "Slots", "check_counters", "compute_
 
 SLOT_BITS = 64
 NARROW_SLOT_BITS = 48
-MOST_PARTIES = 1 << 20
+MAX_PARTIES = 1 << 20
+"""Parties that a round has at most."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Slots:
     width: int = SLOT_BITS
 
     def __post_init__(self) -> None:
-        if not 1 <= self.parties <= MOST_PARTIES:
-            raise PrivacyError(f"{self.parties} parties; a round has 1 to {MOST_PARTIES}")
+        if not 1 <= self.parties <= MAX_PARTIES:
+            raise PrivacyError(f"{self.parties} parties; a round has 1 to {MAX_PARTIES}")
         if self.size < 1:
             raise PrivacyError(f"a plaintext of {self.bits} bits has no room for a counter")
 

@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from discreet.errors import FormatError, MissingDependencyError, PrivacyError
 from discreet.federated.crypto.key_proof import MAX_MODULUS_BITS
@@ -31,12 +31,16 @@ except ImportError:  # pragma: no cover - the extra is missing
 __all__ = [
     "DEFAULT_KEY_BITS",
     "MIN_KEY_BITS",
+    "Ciphertext",
     "Encryptor",
     "PrivateKey",
     "PublicKey",
     "generate_key",
 ]
 __all__ += ["parse_number"]
+
+Ciphertext: TypeAlias = gmpy2.mpz
+"""A number modulo N^2."""
 
 DEFAULT_KEY_BITS = 3072
 MIN_KEY_BITS = 2048
@@ -82,7 +86,7 @@ class PublicKey:
         return int(self.n).bit_length()
 
     @cached_property
-    def n_squared(self) -> Any:
+    def n_squared(self) -> Ciphertext:
         """N^2."""
         return gmpy2.mpz(self.n) ** 2
 
@@ -106,11 +110,11 @@ class PublicKey:
         body = load_document(text, "paillier-public-key", KEY_FILE_VERSION, _PublicKeyBody)
         return cls(parse_number(body.n), allow_small)
 
-    def embed_plaintext(self, plaintext: int) -> Any:
+    def embed_plaintext(self, plaintext: int) -> Ciphertext:
         """(1 + N)^plain: a ciphertext without any randomness."""
         return (1 + self.n * (gmpy2.mpz(plaintext) % self.n)) % self.n_squared
 
-    def check_ciphertext(self, ciphertext: Any) -> Any:
+    def check_ciphertext(self, ciphertext: Any) -> Ciphertext:
         """A ciphertext that others sent: in range and invertible, or refused."""
         if isinstance(ciphertext, bool) or not isinstance(ciphertext, (int, type(self.n_squared))):
             raise ProtocolError("malformed", f"a ciphertext is a number, not {ciphertext!r}")
@@ -120,18 +124,18 @@ class PublicKey:
             raise ProtocolError("not-invertible", "a ciphertext has a factor in common with N")
         return gmpy2.mpz(ciphertext)
 
-    def add(self, ciphertexts: Iterable[Any]) -> Any:
+    def add(self, ciphertexts: Iterable[Ciphertext]) -> Ciphertext:
         """The ciphertext of the sum."""
         product = gmpy2.mpz(1)
         for ciphertext in ciphertexts:
             product = product * ciphertext % self.n_squared
         return product
 
-    def scale_ciphertext(self, ciphertext: Any, factor: int) -> Any:
+    def scale_ciphertext(self, ciphertext: Ciphertext, factor: int) -> Ciphertext:
         """The ciphertext of ``factor`` times the content; the factor may be negative."""
         return gmpy2.powmod(ciphertext, factor, self.n_squared)
 
-    def refresh_ciphertext(self, ciphertext: Any) -> Any:
+    def refresh_ciphertext(self, ciphertext: Ciphertext) -> Ciphertext:
         """The same content under uniform randomness: times r^N, r uniform in Z*_N.
 
         A short or even a long power of one base stays inside that base's subgroup, and the key's
@@ -140,13 +144,13 @@ class PublicKey:
         unit = _draw_unit(self.n)
         return ciphertext * gmpy2.powmod(unit, self.n, self.n_squared) % self.n_squared
 
-    def to_bytes(self, ciphertexts: Sequence[Any]) -> bytes:
+    def to_bytes(self, ciphertexts: Sequence[Ciphertext]) -> bytes:
         """Ciphertexts one after the other, each of the same length."""
         return b"".join(
             int(ciphertext).to_bytes(self.ciphertext_bytes, "big") for ciphertext in ciphertexts
         )
 
-    def from_bytes(self, data: bytes, count: int) -> list[Any]:
+    def from_bytes(self, data: bytes, count: int) -> list[Ciphertext]:
         """Read and check what :meth:`to_bytes` wrote."""
         if len(data) != count * self.ciphertext_bytes:
             raise ProtocolError(
@@ -202,7 +206,7 @@ class PrivateKey:
         q_factor = gmpy2.invert((q - 1) * p % q, q)
         return p, q, p * p, q * q, p_factor, q_factor, gmpy2.invert(p, q)
 
-    def decrypt(self, ciphertext: Any) -> int:
+    def decrypt(self, ciphertext: Ciphertext) -> int:
         """The content, from 0 to N - 1.
 
         A random summand is added first and taken away at the end, so that whoever sent the
@@ -309,7 +313,7 @@ class Encryptor:
             base = row[-1] * base % modulus
         return power_table
 
-    def encrypt(self, plaintext: int) -> Any:
+    def encrypt(self, plaintext: int) -> Ciphertext:
         """A fresh ciphertext of ``plaintext`` mod N."""
         ciphertext = self.key.embed_plaintext(plaintext)
         residues = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -23,7 +24,6 @@ __all__ = [
     "compute_sealed_length",
     "seal",
     "seal_bytes",
-    "split_into_parts",
     "unseal",
     "unseal_bytes",
 ]
@@ -53,17 +53,6 @@ def compute_content_length(sealed_size: int) -> int:
     )
 
 
-def split_into_parts(pieces: Iterable[bytes], part_size: int) -> Iterator[bytes]:
-    """Split bytes into parts of one size; the last may be shorter, and is given even if empty."""
-    pending_bytes = bytearray()
-    for piece in pieces:
-        pending_bytes += piece
-        while len(pending_bytes) > part_size:  # more must follow, so this is not the last
-            yield bytes(pending_bytes[:part_size])
-            del pending_bytes[:part_size]
-    yield bytes(pending_bytes)
-
-
 def _make_cipher(key: bytes, salt: bytes) -> ChaCha20Poly1305:
     key_derivation = HKDF(algorithm=SHA256(), length=32, salt=salt, info=b"discreet/sealed/2")
     return ChaCha20Poly1305(key_derivation.derive(key))
@@ -73,13 +62,16 @@ def _make_nonce(segment_index: int, is_last: bool) -> bytes:
     return segment_index.to_bytes(11, "big") + bytes([is_last])
 
 
-def _mark_last_part(segments: Iterator[bytes]) -> Iterator[tuple[int, bytes, bool]]:
-    """Parts with their number, and whether each is the last."""
-    segment, segment_index = next(segments), 0
-    for next_segment in segments:
-        yield segment_index, segment, False
-        segment, segment_index = next_segment, segment_index + 1
-    yield segment_index, segment, True
+def _split_segments(pieces: Iterable[bytes], size: int) -> Iterator[tuple[int, bytes, bool]]:
+    """Segments of one size with their number; the last is marked, and may be shorter or empty."""
+    segment_index, pending_bytes = 0, bytearray()
+    for piece in pieces:
+        pending_bytes += piece
+        while len(pending_bytes) > size:  # more must follow, so this is not the last
+            yield segment_index, bytes(pending_bytes[:size]), False
+            del pending_bytes[:size]
+            segment_index += 1
+    yield segment_index, bytes(pending_bytes), True
 
 
 def seal(key: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -94,7 +86,7 @@ def seal(key: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
     salt = secrets.token_bytes(SALT_BYTES)
     cipher = _make_cipher(key, salt)
     yield salt
-    for segment_index, segment, is_last in _mark_last_part(split_into_parts(pieces, SEGMENT_BYTES)):
+    for segment_index, segment, is_last in _split_segments(pieces, SEGMENT_BYTES):
         yield cipher.encrypt(_make_nonce(segment_index, is_last), segment, None)
 
 
@@ -108,32 +100,22 @@ def unseal(key: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
     key : bytes
     pieces : iterable of bytes
     """
-    salt, sealed_pieces = _split_salt(iter(pieces))
-    cipher = _make_cipher(key, salt)
+    following_pieces, head_bytes = iter(pieces), b""
+    for piece in following_pieces:
+        head_bytes += piece
+        if len(head_bytes) >= SALT_BYTES:
+            break
+    cipher = _make_cipher(key, head_bytes[:SALT_BYTES])
+    sealed_pieces = chain([head_bytes[SALT_BYTES:]], following_pieces)
     try:
-        for segment_index, segment, is_last in _mark_last_part(
-            split_into_parts(sealed_pieces, SEGMENT_BYTES + TAG_BYTES)
+        for segment_index, segment, is_last in _split_segments(
+            sealed_pieces, SEGMENT_BYTES + TAG_BYTES
         ):
             yield cipher.decrypt(_make_nonce(segment_index, is_last), segment, None)
     except (InvalidTag, ValueError):
         raise ProtocolError(
             "malformed", "a sealed message does not open: it was changed, or meant for others"
         ) from None
-
-
-def _split_salt(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The salt, and what follows."""
-    head_bytes = b""
-    for piece in pieces:
-        head_bytes += piece
-        if len(head_bytes) >= SALT_BYTES:
-            break
-
-    def read_remainder() -> Iterator[bytes]:
-        yield head_bytes[SALT_BYTES:]
-        yield from pieces
-
-    return head_bytes[:SALT_BYTES], read_remainder()
 
 
 def seal_bytes(key: bytes, content: bytes) -> bytes:

@@ -36,7 +36,7 @@ def check_role(identity: Identity, card: Card | None, role: str, manifest: Manif
 
 
 def check_key(manifest: Manifest, private_key: PrivateKey | None) -> None:
-    if manifest.aggregation == "paillier" and (
+    if (
         private_key is None
         or manifest.paillier is None
         or private_key.public.n != manifest.paillier.n
@@ -62,17 +62,13 @@ def make_slots(manifest: Manifest) -> tuple[PublicKey, Slots]:
     return manifest.paillier, Slots(manifest.paillier.bits, provider_count, slot_bits)
 
 
-def _compute_submission_size(manifest: Manifest) -> int:
-    """Bytes of a submission."""
-    if manifest.aggregation == "masks":
-        return 8 * manifest.layout.size
-    public_key, slots = make_slots(manifest)
-    return public_key.ciphertext_bytes * slots.count_plaintexts(manifest.layout.size)
-
-
 def list_routes(manifest: Manifest) -> dict[str, ExpectedMessages]:
     """List for each recipient the expected senders, message kinds and lengths."""
-    submission_size, collector_name = _compute_submission_size(manifest), manifest.collector.name
+    collector_name, submission_size = manifest.collector.name, 8 * manifest.layout.size
+    if manifest.aggregation == "paillier":
+        public_key, slots = make_slots(manifest)
+        plaintext_count = slots.count_plaintexts(manifest.layout.size)
+        submission_size = public_key.ciphertext_bytes * plaintext_count
     result_lengths = {
         (collector_name, "total"): BodyLengths.from_size(compute_sealed_length(submission_size))
     }

@@ -43,7 +43,7 @@ class HorizontalCollector:
         check_role(identity, manifest.collector, "collector", manifest)
         manifest.start_session(identity)
         self.identity, self.manifest, self.private_key = identity, manifest, private_key
-        if manifest.mode == "probabilities":
+        if manifest.mode == "probabilities" and manifest.aggregation == "paillier":
             check_key(manifest, private_key)
         self.inbox = Inbox(manifest, identity.name, list_routes(manifest)[identity.name])
 

@@ -77,21 +77,15 @@ class HorizontalProvider:
             noised_counts = check_counters(
                 exact_counts + self._noise_share, len(manifest.providers)
             )
-            hide_counts = (
-                self._mask_counts if manifest.aggregation == "masks" else self._encrypt_counts
-            )
+            if manifest.aggregation == "masks":
+                pad_words = self._pads.sum_words(len(noised_counts))
+                hidden_counts = (noised_counts.view(np.uint64) + pad_words).astype("<u8").tobytes()
+            else:
+                hidden_counts = self._encrypt_counts(noised_counts)
             self._submission = Message.create(
-                self.identity,
-                manifest,
-                "submission",
-                manifest.collector.name,
-                hide_counts(noised_counts),
+                self.identity, manifest, "submission", manifest.collector.name, hidden_counts
             )
         return self._submission
-
-    def _mask_counts(self, noised_counts: Integers) -> bytes:
-        masked_counts = noised_counts.view(np.uint64) + self._pads.sum_words(len(noised_counts))
-        return masked_counts.astype("<u8").tobytes()
 
     def _encrypt_counts(self, noised_counts: Integers) -> bytes:
         public_key, slots = make_slots(self.manifest)

@@ -35,7 +35,7 @@ class HorizontalReceiver:
         check_role(identity, manifest.receiver, "receiver", manifest)
         manifest.start_session(identity)
         self.identity, self.manifest, self.private_key = identity, manifest, private_key
-        if manifest.mode == "counts":
+        if manifest.mode == "counts" and manifest.aggregation == "paillier":
             check_key(manifest, private_key)
         self.inbox = Inbox(manifest, identity.name, list_routes(manifest)[identity.name])
 

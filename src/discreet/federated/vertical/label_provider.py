@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Array
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.crypto.sealing import seal, unseal_bytes
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.vertical.party import VerticalParty
-from discreet.federated.vertical.protocol import ORDER_TAG_BYTES
+from discreet.federated.vertical.protocol import ORDER_TAG_BYTES, ClassCodes, HideLabels, SumTables
 from discreet.randomness import CryptoRandom, Random
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ class LabelProvider(VerticalParty):
         self.protocol.check_key(private_key)
         self.private_key, self.random = private_key, CryptoRandom() if random is None else random
         self._row_digest = b""
-        self._class_codes: NDArray[Any] = np.empty(0, dtype=np.int64)
-        self._get_hidden_labels: Callable[[Card], Iterable[bytes]] | None = None
+        self._class_codes: Array = np.empty(0, dtype=np.int64)
+        self._hide_labels: HideLabels | None = None
         self._labels: dict[str, Message] = {}
-        self._hidden_tables: dict[str, Any] = {}
+        self._sum_tables: dict[str, SumTables] = {}
         self._correction = bytes(self.protocol.total_sums_size)
         self._shares: Message | None = None
 
-    def set_rows(self, class_codes: NDArray[Any], ids: Iterable[Any] | None = None) -> None:
+    def set_rows(self, class_codes: ClassCodes, ids: Iterable[Any] | None = None) -> None:
         """Take the class of every row, and the order of the rows.
 
         Parameters
@@ -75,17 +75,17 @@ class LabelProvider(VerticalParty):
     def make_labels(self, card: Card) -> Message:
         """The hidden classes of all rows for one provider."""
         if card.name not in self._labels:
-            if self._get_hidden_labels is None:
-                self._get_hidden_labels = self.protocol.hide_labels(
+            if self._hide_labels is None:
+                self._hide_labels = self.protocol.hide_labels(
                     self.identity, self._class_codes, self.private_key
                 )
             order_tag = self._compute_order_tag(card, self._row_digest, self.identity.name)
-            pieces = chain(self._get_hidden_labels(card), [order_tag])
+            pieces = chain(self._hide_labels(card), [order_tag])
             self._labels[card.name] = self._make_message("labels", card.name, pieces)
         return self._labels[card.name]
 
     def make_all_labels(
-        self, class_codes: NDArray[Any], ids: Iterable[Any] | None = None
+        self, class_codes: ClassCodes, ids: Iterable[Any] | None = None
     ) -> list[Message]:
         """Hold rows, and give the hidden classes for every provider; see :meth:`set_rows`."""
         if not len(self._class_codes):
@@ -117,10 +117,9 @@ class LabelProvider(VerticalParty):
                 raise ProtocolError(
                     "wrong-rows", f"{sender_card.name} has other rows, or another order"
                 )
-            hidden_tables = self.protocol.read_tables(
+            self._sum_tables[sender_card.name] = self.protocol.read_tables(
                 self.identity, sender_card, content, self._class_codes
             )
-            self._hidden_tables[sender_card.name] = hidden_tables
         self.inbox.accept_message(message)
         return message
 
@@ -129,9 +128,7 @@ class LabelProvider(VerticalParty):
         self.inbox.require_all_messages()
         if self._shares is None:
             padded_sums = b"".join(
-                self.protocol.compute_sums(
-                    self._hidden_tables[card.name], self.private_key, correction
-                )
+                self._sum_tables[card.name](self.private_key, correction)
                 for card, correction in self._split_sums(self._correction)
             )
             collector = self.manifest.collector

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
-from numpy.typing import NDArray
-
-from discreet.arrays import Integers
+from discreet.arrays import CellCodes, Integers
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
-from discreet.federated.counters import Layout
+from discreet.federated.counters import Column, Layout
 from discreet.federated.crypto.masks import derive_pair_key
 from discreet.federated.crypto.packing import check_counters
 from discreet.federated.crypto.sealing import compute_sealed_length
@@ -30,7 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ORDER_TAG_BYTES",
+    "ClassCodes",
+    "Columns",
+    "HideLabels",
+    "HideTables",
     "ProgressCallback",
+    "SumTables",
     "VerticalProtocol",
     "list_routes",
     "make_protocol",
@@ -39,6 +42,16 @@ __all__ = [
 ORDER_TAG_BYTES = 32
 """Bytes of the proof that two parties hold the same rows, after labels and tables."""
 
+ClassCodes: TypeAlias = CellCodes | Integers
+"""The class index of each row."""
+Columns = Mapping[str, Column]
+"""A provider's columns by feature."""
+HideLabels = Callable[[Card], Iterable[bytes]]
+"""Gives the pieces of the hidden labels for a provider."""
+HideTables = Callable[[Columns, Integers], Iterable[bytes]]
+"""Gives the pieces of a provider's hidden tables; called with its columns and share of noise."""
+SumTables = Callable[["PrivateKey | None", bytes], bytes]
+"""Gives the padded sums of one provider's tables; called with the key and the correction."""
 ProgressCallback = Callable[[str, int, int], None]
 """Called with the step, how much of it is done, and the total."""
 
@@ -75,14 +88,14 @@ class VerticalProtocol(ABC):
         """A key of two parties in this round."""
         return derive_pair_key(identity, peer, self.manifest.hash, purpose)
 
-    def iter_row_weights(self, layout: Layout, columns: Mapping[str, Any]) -> Iterator[Integers]:
+    def iter_row_weights(self, layout: Layout, columns: Columns) -> Iterator[Integers]:
         """Yield what each row adds to each cell: one array of shape (rows, cells) per block."""
         for request in layout.requests:
             for block, row_weights in layout.encode_rows(request, columns[request.feature]):
                 check_counters([block.sensitivity * self.rows], 4)  # leaves room for the noise
                 yield row_weights
 
-    def check_row_count(self, layout: Layout, columns: Mapping[str, Any]) -> None:
+    def check_row_count(self, layout: Layout, columns: Columns) -> None:
         """Refuse columns of another length than was agreed."""
         for request in layout.requests:
             if (row_count := len(columns[request.feature])) != self.rows:
@@ -114,35 +127,22 @@ class VerticalProtocol(ABC):
 
     @abstractmethod
     def hide_labels(
-        self, identity: Identity, class_codes: NDArray[Any], private_key: PrivateKey | None
-    ) -> Callable[[Card], Iterable[bytes]]:
-        """Hide the class of each row; returns a function that yields the pieces for a provider."""
+        self, identity: Identity, class_codes: ClassCodes, private_key: PrivateKey | None
+    ) -> HideLabels:
+        """For the label provider: hide the class of each row, for every provider."""
 
     @abstractmethod
-    def read_labels(self, identity: Identity, payload: Payload) -> Any:
-        """A provider reads, or refuses, hidden labels."""
+    def read_labels(self, identity: Identity, payload: Payload) -> HideTables:
+        """For a provider: read, or refuse, hidden labels.
 
-    @abstractmethod
-    def hide_tables(
-        self,
-        identity: Identity,
-        hidden_labels: Any,
-        columns: Mapping[str, Any],
-        noise_share: Integers,
-    ) -> Iterable[bytes]:
-        """A provider's sums with its noise and the opener's pad, in pieces."""
+        The function that is returned gives its sums with its noise and the opener's pad.
+        """
 
     @abstractmethod
     def read_tables(
-        self, identity: Identity, sender: Card, payload: Payload, class_codes: NDArray[Any]
-    ) -> Any:
-        """The label provider reads, or refuses, hidden tables."""
-
-    @abstractmethod
-    def compute_sums(
-        self, hidden_tables: Any, private_key: PrivateKey | None, correction: bytes
-    ) -> bytes:
-        """The label provider's padded sums of one provider's tables."""
+        self, identity: Identity, sender: Card, payload: Payload, class_codes: ClassCodes
+    ) -> SumTables:
+        """For the label provider: read, or refuse, hidden tables."""
 
     @abstractmethod
     def add_noise_share(self, provider: str, padded_sums: bytes, noise_share: Integers) -> bytes:

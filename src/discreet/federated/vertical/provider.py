@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
@@ -11,7 +11,7 @@ from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.vertical.party import VerticalParty
-from discreet.federated.vertical.protocol import ORDER_TAG_BYTES
+from discreet.federated.vertical.protocol import ORDER_TAG_BYTES, Columns, HideTables
 from discreet.randomness import CryptoRandom, Random
 
 __all__ = ["VerticalProvider"]
@@ -39,13 +39,13 @@ class VerticalProvider(VerticalParty):
         super().__init__(identity, manifest, cards_by_name.get(identity.name), "provider")
         manifest.start_session(identity, known_cards)
         self.random = CryptoRandom() if random is None else random
-        self._hidden_labels: Any = None
+        self._hide_tables: HideTables | None = None
         self._tables_message: Message | None = None
 
     def receive(self, data: bytes | Message) -> Message:
         """Accept the hidden labels, or refuse them with a reason."""
         message = self.inbox.read_message(data)
-        self._hidden_labels = self.protocol.read_labels(
+        self._hide_tables = self.protocol.read_labels(
             self.identity, message.body.get_slice(0, -ORDER_TAG_BYTES)
         )
         self.inbox.accept_message(message)
@@ -60,7 +60,7 @@ class VerticalProvider(VerticalParty):
             raise ProtocolError("wrong-rows", f"{self.label.name} has other rows, or another order")
         return self._compute_order_tag(self.label, row_digest, self.identity.name)
 
-    def make_tables(self, columns: Mapping[str, Any], ids: Iterable[Any] | None = None) -> Message:
+    def make_tables(self, columns: Columns, ids: Iterable[Any] | None = None) -> Message:
         """The class counts of one's own columns, still hidden and under a pad.
 
         Parameters
@@ -72,9 +72,8 @@ class VerticalProvider(VerticalParty):
         if self._tables_message is None:
             order_tag = self.check_row_order(ids)
             noise_share = self._draw_noise_share(self.identity.name, self.random)
-            content = self.protocol.hide_tables(
-                self.identity, self._hidden_labels, columns, noise_share
-            )
+            assert self._hide_tables is not None
+            content = self._hide_tables(columns, noise_share)
             self._tables_message = self._make_message(
                 "tables", self.label.name, chain(content, [order_tag])
             )

@@ -19,13 +19,12 @@ nobody holds more than a block of rows in memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.arrays import Integers
+from discreet.arrays import Array, Integers
 from discreet.errors import SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
@@ -33,7 +32,14 @@ from discreet.federated.counters import Layout
 from discreet.federated.crypto.masks import expand_words, make_word_stream
 from discreet.federated.crypto.sealing import compute_sealed_length, seal, unseal
 from discreet.federated.payload import Payload, PieceReader
-from discreet.federated.vertical.protocol import VerticalProtocol
+from discreet.federated.vertical.protocol import (
+    ClassCodes,
+    Columns,
+    HideLabels,
+    HideTables,
+    SumTables,
+    VerticalProtocol,
+)
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
@@ -56,7 +62,7 @@ class VerticalMasks(VerticalProtocol):
     def __init__(self, manifest: Manifest) -> None:
         super().__init__(manifest)
         self.word_bytes = self._compute_word_bytes()
-        self.word_type: Any = np.dtype(f"<u{self.word_bytes}")
+        self.word_type = np.dtype(f"<u{self.word_bytes}")
         for name in self.layouts:
             if self.compute_tables_size(name) > MAX_TABLES_BYTES:
                 raise SchemaError(
@@ -94,15 +100,15 @@ class VerticalMasks(VerticalProtocol):
         """No key is needed."""
 
     def hide_labels(
-        self, identity: Identity, class_codes: NDArray[Any], private_key: PrivateKey | None
-    ) -> Callable[[Card], Iterable[bytes]]:
+        self, identity: Identity, class_codes: ClassCodes, private_key: PrivateKey | None
+    ) -> HideLabels:
         """G = L - B, sealed for each provider."""
         return lambda card: seal(
             self.derive_pair_key(identity, card, "labels"),
             self._iter_hidden_labels(identity, class_codes),
         )
 
-    def _iter_hidden_labels(self, identity: Identity, class_codes: NDArray[Any]) -> Iterator[bytes]:
+    def _iter_hidden_labels(self, identity: Identity, class_codes: ClassCodes) -> Iterator[bytes]:
         class_count = self.manifest.layout.classes
         draw_mask_words = make_word_stream(
             self.derive_pair_key(identity, self.manifest.collector, "dealt rows"), self.word_bytes
@@ -115,37 +121,30 @@ class VerticalMasks(VerticalProtocol):
                 label_words - draw_mask_words(label_words.size).reshape(label_words.shape)
             ).tobytes()
 
-    def read_labels(self, identity: Identity, payload: Payload) -> Callable[[], Iterator[bytes]]:
-        """Check G completely; returns a function that yields its bytes, any number of times."""
+    def read_labels(self, identity: Identity, payload: Payload) -> HideTables:
+        """Check G completely; what is returned gives E and S, sealed for the label provider."""
 
         def iter_content() -> Iterator[bytes]:
             return unseal(
                 self.derive_pair_key(identity, self.label, "labels"), payload.iter_pieces()
             )
 
+        def hide_tables(columns: Columns, noise_share: Integers) -> Iterable[bytes]:
+            self.check_row_count(self.layouts[identity.name], columns)
+            return seal(
+                self.derive_pair_key(identity, self.label, "tables"),
+                self._iter_hidden_tables(identity, iter_content(), columns, noise_share),
+            )
+
         for _ in iter_content():
             pass
-        return iter_content
-
-    def hide_tables(
-        self,
-        identity: Identity,
-        hidden_labels: Callable[[], Iterator[bytes]],
-        columns: Mapping[str, Any],
-        noise_share: Integers,
-    ) -> Iterable[bytes]:
-        """E and S, sealed for the label provider."""
-        self.check_row_count(self.layouts[identity.name], columns)
-        shared_key = self.derive_pair_key(identity, self.label, "tables")
-        return seal(
-            shared_key, self._iter_hidden_tables(identity, hidden_labels(), columns, noise_share)
-        )
+        return hide_tables
 
     def _iter_hidden_tables(
         self,
         identity: Identity,
         hidden_labels: Iterator[bytes],
-        columns: Mapping[str, Any],
+        columns: Columns,
         noise_share: Integers,
     ) -> Iterator[bytes]:
         layout, cell_count = self.layouts[identity.name], self._count_cells(identity.name)
@@ -178,9 +177,9 @@ class VerticalMasks(VerticalProtocol):
         yield padded_sums.tobytes()
 
     def read_tables(
-        self, identity: Identity, sender: Card, payload: Payload, class_codes: NDArray[Any]
-    ) -> bytes:
-        """L^T E + S; as L is zeros and ones, rows of E are added up by class."""
+        self, identity: Identity, sender: Card, payload: Payload, class_codes: ClassCodes
+    ) -> SumTables:
+        """L^T E + S; as L is zeros and ones, rows of E are added up by class. Z' comes later."""
         layout, cell_count = self.layouts[sender.name], self._count_cells(sender.name)
         class_sums = np.zeros((layout.classes, cell_count), dtype=self.word_type)
         reader = PieceReader(
@@ -198,15 +197,10 @@ class VerticalMasks(VerticalProtocol):
                 class_sums[class_index] += hidden_rows[block_codes == class_index].sum(
                     axis=0, dtype=self.word_type
                 )
-        return self._to_bytes(
-            _to_layout_order(layout, class_sums) + self._to_words(reader.read_remainder())
+        padded_sums = _to_layout_order(layout, class_sums) + self._to_words(reader.read_remainder())
+        return lambda private_key, correction: self._to_bytes(
+            padded_sums + self._to_words(correction)
         )
-
-    def compute_sums(
-        self, hidden_tables: bytes, private_key: PrivateKey | None, correction: bytes
-    ) -> bytes:
-        """L^T E + S + Z'."""
-        return self._to_bytes(self._to_words(hidden_tables) + self._to_words(correction))
 
     def add_noise_share(self, provider: str, padded_sums: bytes, noise_share: Integers) -> bytes:
         """Sums with one more share of noise."""
@@ -258,19 +252,19 @@ class VerticalMasks(VerticalProtocol):
             if step_name:
                 self.report_progress(step_name, row_block.stop, self.rows)
 
-    def _to_words(self, data: bytes) -> Any:
+    def _to_words(self, data: bytes) -> Array:
         return np.frombuffer(data, dtype=self.word_type)
 
-    def _to_bytes(self, array: Any) -> bytes:
+    def _to_bytes(self, array: Array) -> bytes:
         return bytes(array.astype(self.word_type).tobytes())
 
 
-def _multiply_transposed(left: Any, right: Any) -> Any:
+def _multiply_transposed(left: Array, right: Array) -> Array:
     """One transposed times two, modulo the size of a word."""
-    return np.einsum("rc,rd->cd", left, right)
+    return np.asarray(np.einsum("rc,rd->cd", left, right))
 
 
-def _to_layout_order(layout: Layout, cell_sums: Any) -> Any:
+def _to_layout_order(layout: Layout, cell_sums: Array) -> Array:
     """Sums of shape (classes, cells) in the order of the layout."""
     block_ends = np.cumsum([block.size for block in layout.blocks])[:-1]
     return np.concatenate(

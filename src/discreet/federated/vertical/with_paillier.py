@@ -6,11 +6,11 @@ noise and the opener's pad, and refresh the randomness, so that decryption shows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.arrays import Integers
 from discreet.federated.agreement.identity import Card, Identity
@@ -20,10 +20,17 @@ from discreet.federated.crypto.packing import SLOT_BITS
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.vertical.plaintext_layout import PlaintextLayout
-from discreet.federated.vertical.protocol import VerticalProtocol
+from discreet.federated.vertical.protocol import (
+    ClassCodes,
+    Columns,
+    HideLabels,
+    HideTables,
+    SumTables,
+    VerticalProtocol,
+)
 
 if TYPE_CHECKING:
-    from discreet.federated.crypto.paillier import PrivateKey, PublicKey
+    from discreet.federated.crypto.paillier import Ciphertext, PrivateKey, PublicKey
 
 __all__ = ["VerticalPaillier"]
 
@@ -66,8 +73,8 @@ class VerticalPaillier(VerticalProtocol):
             raise ProtocolError("wrong-manifest", "the manifest names another Paillier key")
 
     def hide_labels(
-        self, identity: Identity, class_codes: NDArray[Any], private_key: PrivateKey | None
-    ) -> Callable[[Card], Iterable[bytes]]:
+        self, identity: Identity, class_codes: ClassCodes, private_key: PrivateKey | None
+    ) -> HideLabels:
         """Encrypt one label per row; all providers get the same ciphertexts."""
         from discreet.federated.crypto.paillier import Encryptor
 
@@ -79,15 +86,16 @@ class VerticalPaillier(VerticalProtocol):
         label_bytes = self.public.to_bytes(ciphertexts)
         return lambda card: [label_bytes]
 
-    def read_labels(self, identity: Identity, payload: Payload) -> list[Any]:
-        """The ciphertexts, checked."""
-        return self.public.from_bytes(payload.read(), self.rows)
+    def read_labels(self, identity: Identity, payload: Payload) -> HideTables:
+        """Check the ciphertexts; what is returned gives products with noise and pad."""
+        hidden_labels = self.public.from_bytes(payload.read(), self.rows)
+        return partial(self._hide_tables, identity, hidden_labels)
 
-    def hide_tables(
+    def _hide_tables(
         self,
         identity: Identity,
-        hidden_labels: list[Any],
-        columns: Mapping[str, Any],
+        hidden_labels: list[Ciphertext],
+        columns: Columns,
         noise_share: Integers,
     ) -> Iterable[bytes]:
         """Products of labels with noise and pad, in as few ciphertexts as they fit."""
@@ -122,8 +130,8 @@ class VerticalPaillier(VerticalProtocol):
         return [self.public.to_bytes(padded_ciphertexts)]
 
     def _iter_weighted_labels(
-        self, hidden_labels: list[Any], column_weights: Integers
-    ) -> Iterable[Any]:
+        self, hidden_labels: list[Ciphertext], column_weights: Integers
+    ) -> Iterable[Ciphertext]:
         row_indices = np.flatnonzero(column_weights)
         for row_index, weight in zip(
             row_indices.tolist(), column_weights[row_indices].tolist(), strict=True
@@ -134,7 +142,9 @@ class VerticalPaillier(VerticalProtocol):
                 else self.public.scale_ciphertext(hidden_labels[row_index], weight)
             )
 
-    def _pack_columns(self, plaintext_layout: PlaintextLayout, columns: list[Any]) -> list[Any]:
+    def _pack_columns(
+        self, plaintext_layout: PlaintextLayout, columns: list[Ciphertext]
+    ) -> list[Ciphertext]:
         """Columns side by side, by Horner's rule."""
         packed_columns, start = [], 0
         for column_count in plaintext_layout.columns_per_plaintext:
@@ -150,17 +160,17 @@ class VerticalPaillier(VerticalProtocol):
         return packed_columns
 
     def read_tables(
-        self, identity: Identity, sender: Card, payload: Payload, class_codes: NDArray[Any]
-    ) -> list[Any]:
-        """The ciphertexts, checked."""
-        return self.public.from_bytes(
+        self, identity: Identity, sender: Card, payload: Payload, class_codes: ClassCodes
+    ) -> SumTables:
+        """Check the ciphertexts; what is returned decrypts the padded sums."""
+        hidden_tables = self.public.from_bytes(
             payload.read(), self.plaintext_layouts[sender.name].plaintext_count
         )
+        return lambda private_key, correction: self._decrypt_sums(hidden_tables, private_key)
 
-    def compute_sums(
-        self, hidden_tables: list[Any], private_key: PrivateKey | None, correction: bytes
+    def _decrypt_sums(
+        self, hidden_tables: list[Ciphertext], private_key: PrivateKey | None
     ) -> bytes:
-        """The padded sums, decrypted."""
         assert private_key is not None
         residue_pieces = []
         for ciphertext_index, ciphertext in enumerate(hidden_tables):
