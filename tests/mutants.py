@@ -80,6 +80,7 @@ SERVICE = "tests/federated/test_service.py"
 VERTICAL = f"{ROUNDS} tests/federated/test_rounds.py tests/federated/test_vertical_views.py"
 ARRIVALS = "tests/server/test_server_reports.py tests/server/test_server_access.py"
 ACCESS = "tests/server/test_server_access.py"
+STEPS = "tests/server/test_arrivals.py"
 DRAFTS = "tests/server/test_server_drafts.py"
 FULL_DISK = "tests/server/test_server_full_disk.py"
 BODIES = "tests/server/test_server_memory.py"
@@ -846,13 +847,28 @@ MUTANTS = [
     Mutant("server/reports.py", "withdraw_by_key",
            "survey.announcement.withdrawal == 'none'",
            "False", ARRIVALS),
-    Mutant("server/arrivals.py", "store_arrivals",
-           "needs_invitation and arrival.code not in unspent_codes",
+    Mutant("server/arrivals.py", "decide_outcomes",
+           "unspent_codes is not None and arrival.code not in usable_codes",
            "False", ARRIVALS),
-    Mutant("server/arrivals.py", "store_arrivals",
-           "unspent_codes.discard(arrival.code)",
+    Mutant("server/arrivals.py", "decide_outcomes",
+           "usable_codes.discard(arrival.code)",
            "pass", BATCHES),
-    Mutant("server/arrivals.py", "_find_unspent_codes",
+    Mutant("server/arrivals.py", "decide_outcomes",
+           "row.id in known_reports",
+           "row.id in stored_reports", STEPS),
+    Mutant("server/arrivals.py", "compare_reports",
+           "row == known_row",
+           "True", STEPS),
+    Mutant("server/arrivals.py", "read_state",
+           "state == 'draft'",
+           "False", STEPS),
+    Mutant("server/arrivals.py", "find_known_reports",
+           "waiting.arrival.row if waiting.live else None",
+           "waiting.arrival.row", STEPS),
+    Mutant("server/arrivals.py", "store_arrivals",
+           "arrival if needs_invitation else Arrival(arrival.row)",
+           "arrival", STEPS),
+    Mutant("server/arrivals.py", "find_unspent_codes",
            "unspent_codes - find_spent_codes(connection, survey_number, keys, unspent_codes)",
            "unspent_codes or find_spent_codes(connection, survey_number, keys, unspent_codes)", ARRIVALS),
     Mutant("server/settling.py", "_rewrite_spent_invitations",
