@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, FormatError
 from discreet.server import surveys
 from discreet.server.access import Access
 from discreet.server.analysis import Analyses
@@ -19,14 +20,51 @@ from discreet.server.database import Database
 from discreet.server.erasure import erase_deleted, is_pending
 from discreet.server.limits import RateLimiter
 from discreet.server.problems import NOTICES, Problem, format_reason, make_internal_problem
-from discreet.server.settings import ServerSettings
 from discreet.server.settling import SettledPiece, clear_orphaned_keys, settle_piece
 from discreet.server.surveys import Survey, SurveyStore, utc_day
 from discreet.server.writer import Writer, WriterBusy
 
-__all__ = ["Server"]
+__all__ = ["Server", "ServerSettings"]
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """Settings of a server.
+
+    Parameters
+    ----------
+    base_url : str
+        The public address of the server, such as ``https://survey.example.org``.
+    rate, burst : float
+        Requests per second and at once from one address
+        (:class:`~discreet.server.limits.RateLimiter`).
+    settle_interval : float
+        Seconds between two rounds of upkeep, which settle where enough reports wait.
+    contact : str
+        For ``/.well-known/security.txt``: an address such as ``mailto:security@example.org``.
+    """
+
+    base_url: str = "http://127.0.0.1:8000"
+    rate: float = 30.0
+    burst: float = 600.0
+    settle_interval: float = 5.0
+    contact: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.base_url.startswith(("http://", "https://")) or self.base_url.endswith("/"):
+            raise FormatError(
+                f"the address is {self.base_url!r}; write it as https://survey.example.org, "
+                "without a slash at the end"
+            )
+        if not (self.rate >= 0 and self.burst >= 1 and self.settle_interval > 0):
+            raise FormatError("rate is at least 0, burst at least 1, settle_interval above 0")
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the server is reached by https."""
+        return self.base_url.startswith("https://")
 
 
 class Server:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
@@ -26,6 +27,7 @@ __all__ = [
     "create_survey",
     "delete_survey",
     "read_stored_state",
+    "recount_surveys",
     "set_state",
     "utc_day",
 ]
@@ -216,6 +218,24 @@ class SurveyStore:
                 survey = self._cached_surveys[row.slug] = _make_survey(row)
             stored_surveys.append((survey, row.state))
         return stored_surveys
+
+
+def recount_surveys(
+    database: Database, report_progress: Callable[[int], None]
+) -> dict[str, dict[str, Any]]:
+    """Recount the reports of every survey; compare with its tally."""
+    results = {}
+    for surveys_done, (survey, _) in enumerate(SurveyStore(database).list_surveys(), 1):
+        with database.read() as connection:
+            stored_tally = tallies.load_tally(connection, survey.number, survey.collection)
+            recounted_tally = tallies.recount_reports(connection, survey.number, survey.collection)
+        results[survey.slug] = {
+            "reports": recounted_tally.reports,
+            "tally": stored_tally.reports,
+            "same": tallies.has_same_counts(stored_tally, recounted_tally),
+        }
+        report_progress(surveys_done)
+    return results
 
 
 def _make_survey(row: Any) -> Survey:
