@@ -121,6 +121,7 @@ class Plan(CollectionDocument):
     version: ClassVar[int] = VERSION
     noun: ClassVar[str] = "report"
     device: ClassVar[Literal["software"]] = "software"
+    has_waves: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return f"Plan({len(self.questions)} questions, epsilon={self.epsilon!r}, {self.schema!r})"

@@ -137,7 +137,7 @@ def render_letters(
             say=Translator(language, catalogues[language]),
             title=survey.title(language),
             told=announcement,
-            hand=getattr(survey.collection, "device", "") == "hand",
+            hand=survey.collection.device == "hand",
             **describe_guarantee(announcement.make_guarantee(survey.collection)),
             address=f"{base_url}/s/{survey.slug}",
             letters=code_letters,

@@ -122,6 +122,7 @@ class Questionnaire(CollectionDocument):
     version: ClassVar[int] = VERSION
     noun: ClassVar[str] = "sheet"
     reports: ClassVar[int] = 1
+    has_waves: ClassVar[bool] = False
     assignment: ClassVar[Literal["draw"]] = "draw"
 
     def __post_init__(self) -> None:
