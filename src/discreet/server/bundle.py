@@ -177,22 +177,22 @@ class Bundle:
         return written_paths
 
     def _render_template(self, root: str, collector: str, survey: str, digest: str) -> str:
-        return _load_page_template().render(
-            root=root,
-            collector=collector,
-            survey=survey,
-            digest=digest,
-            policy=self.build_policy(root, collector) if collector else "",
-            integrity=self.compute_integrity,
-            importmap=Markup(self.format_import_map(root)),
-            modules=self.module_names,
-            words=[(tag, f"words/{tag}.json") for tag in self.words],
-            texts=self.words,
+        return (
+            load_templates()
+            .get_template("respond.html")
+            .render(
+                root=root,
+                collector=collector,
+                survey=survey,
+                digest=digest,
+                policy=self.build_policy(root, collector) if collector else "",
+                integrity=self.compute_integrity,
+                importmap=Markup(self.format_import_map(root)),
+                modules=self.module_names,
+                words=[(tag, f"words/{tag}.json") for tag in self.words],
+                texts=self.words,
+            )
         )
-
-
-def _load_page_template() -> jinja2.Template:
-    return load_templates().get_template("respond.html")
 
 
 def _hash_content(content: bytes) -> str:

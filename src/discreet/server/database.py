@@ -29,7 +29,15 @@ from discreet.errors import DiscreetError, FormatError
 from discreet.files.locks import hold_lock
 from discreet.server.keys import KeyFolder
 
-__all__ = ["Database", "find_rows", "get_keys", "insert_rows", "lock_survey", "make_insert"]
+__all__ = [
+    "Database",
+    "add_times",
+    "find_rows",
+    "get_keys",
+    "insert_rows",
+    "lock_survey",
+    "make_insert",
+]
 
 SQLITE_SYNCHRONOUS = "FULL"
 """For SQLite: NORMAL would lose acknowledged reports in a power failure."""
@@ -429,6 +437,16 @@ def make_insert(connection: sql.Connection, table: sql.Table) -> Any:
     from sqlalchemy.dialects.postgresql import insert as on_postgres
 
     return on_postgres(table)
+
+
+def add_times(connection: sql.Connection, table: sql.Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert counters; what is there already is increased by ``times``."""
+    upsert = make_insert(connection, table)
+    upsert = upsert.on_conflict_do_update(
+        index_elements=list(table.primary_key.columns),
+        set_={"times": table.c.times + upsert.excluded.times},
+    )
+    connection.execute(upsert, rows)
 
 
 def insert_rows(

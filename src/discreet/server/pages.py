@@ -116,9 +116,9 @@ def create_public_router(bundle: Bundle | None = None) -> APIRouter:
 
     @router.api_route("/s/{slug}", methods=READ_METHODS)
     async def get_page(request: Request, slug: Slug) -> Response:
-        server = require_request_quota(request)
+        require_request_quota(request)
         try:
-            await find_published_survey(server, slug)
+            await find_published_survey(request, slug)
             status_code = 200
         except Problem:
             status_code = 404

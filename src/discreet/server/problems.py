@@ -34,6 +34,7 @@ __all__ = [
     "ProblemBody",
     "add_problem_handlers",
     "describe_responses",
+    "make_missing_problem",
     "make_problem_response",
 ]
 
@@ -102,6 +103,11 @@ class Problem(DiscreetError):  # noqa: N818 - the term of RFC 9457
             "detail": self.detail,
             **self.extra_members,
         }
+
+
+def make_missing_problem() -> Problem:
+    """Make the problem of a survey that is not here, or that nobody has to know of."""
+    return Problem("not-found", "there is no survey of this name here")
 
 
 class ProblemBody(BaseModel):

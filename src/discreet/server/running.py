@@ -9,17 +9,24 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+import sqlalchemy as sql
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
 from discreet.errors import DiscreetError, FormatError
 from discreet.server import surveys
-from discreet.server.access import Access
+from discreet.server.access import Access, Grant
 from discreet.server.analysis import Analyses
 from discreet.server.database import Database
 from discreet.server.erasure import erase_deleted, is_pending
 from discreet.server.limits import RateLimiter
-from discreet.server.problems import NOTICES, Problem, format_reason, make_internal_problem
+from discreet.server.problems import (
+    NOTICES,
+    Problem,
+    format_reason,
+    make_internal_problem,
+    make_missing_problem,
+)
 from discreet.server.settling import SettledPiece, clear_orphaned_keys, settle_piece
 from discreet.server.surveys import Survey, SurveyStore, utc_day
 from discreet.server.writer import Writer, WriterBusy
@@ -128,7 +135,7 @@ class Server:
             self.surveys.find_survey, slug
         )
         if survey is None:
-            raise Problem("not-found", "there is no survey of this name here")
+            raise make_missing_problem()
         return survey
 
     async def run_in_writer(self, work: Callable[[], T]) -> T:
@@ -137,6 +144,19 @@ class Server:
             return await self.writer.run_job(work)
         except WriterBusy:
             raise Problem("busy", "the server is stopping") from None
+
+    async def run_recorded(
+        self, grant: Grant, action: str, work: Callable[[sql.Connection], T]
+    ) -> T:
+        """Run an action in a transaction of the writer, and count it as done with a token."""
+
+        def run_and_record() -> T:
+            with self.database.write() as connection:
+                result = work(connection)
+                self.access.record_action(connection, grant, action)
+                return result
+
+        return await self.run_in_writer(run_and_record)
 
     # ---------------------------------------------------------------- settling
 

@@ -129,10 +129,8 @@ def set_state(connection: sql.Connection, survey_number: int, state: str) -> Non
 def read_stored_state(connection: sql.Connection, survey_number: int) -> str | None:
     """Read the stored state: draft, open or closed; None if the survey was deleted."""
     survey_columns = db.survey.c
-    stored: str | None = connection.execute(
-        sql.select(survey_columns.state).where(survey_columns.number == survey_number)
-    ).scalar()
-    return stored
+    query = sql.select(survey_columns.state).where(survey_columns.number == survey_number)
+    return connection.execute(query).scalar()
 
 
 def delete_survey(connection: sql.Connection, survey_number: int) -> None:
@@ -172,17 +170,12 @@ class SurveyStore:
     def find_survey(self, slug: str) -> Survey | None:
         """Find a survey by its name; None if there is none."""
         survey = self._cached_surveys.get(slug)
-        return survey or self._read_survey(slug)
-
-    def _read_survey(self, slug: str) -> Survey | None:
-        with self.database.read() as connection:
-            row = connection.execute(
-                sql.select(db.survey).where(db.survey.c.slug == slug)
-            ).one_or_none()
-        if row is None:
-            return None
-        survey = _make_survey(row)
-        self._cached_surveys[slug] = survey
+        if survey is None:
+            query = sql.select(db.survey).where(db.survey.c.slug == slug)
+            with self.database.read() as connection:
+                row = connection.execute(query).one_or_none()
+            if row is not None:
+                survey = self._cached_surveys[slug] = _make_survey(row)
         return survey
 
     def read_state(self, survey: Survey, day: date | None = None) -> str | None:
