@@ -108,12 +108,8 @@ def _make_entry(survey: Survey, state: Any) -> SurveyEntry:
 @router.get("", tags=["surveys"], responses=describe_responses("too-many", "unavailable"))
 def list_open_surveys(request: Request) -> list[SurveyEntry]:
     """List the surveys that are open today."""
-    server, today = require_request_quota(request), surveys.utc_day()
-    return [
-        _make_entry(survey, "open")
-        for survey, state in server.surveys.list_surveys()
-        if state == "open" and survey.announcement.get_state(today) == "open"
-    ]
+    open_surveys = require_request_quota(request).surveys.list_open_surveys()
+    return [_make_entry(survey, "open") for survey in open_surveys]
 
 
 @router.get("/{slug}", tags=["surveys"], responses=describe_responses(*PUBLIC_PROBLEMS, "invalid"))
@@ -131,10 +127,7 @@ def get_announcement(request: Request, survey: VisibleSurvey) -> SurveyDescripti
         **dict(_make_entry(survey, state)),
         announcement=json.loads(survey.announcement.to_json()),
         # canonical: infinities are strings, since JSON has none
-        guarantee={
-            **json.loads(encode_canonical(guarantee.to_body())),
-            "text": str(guarantee),
-        },
+        guarantee=json.loads(encode_canonical(guarantee.to_body())) | {"text": str(guarantee)},
     )
 
 

@@ -109,18 +109,18 @@ def _format_tenths(value: float, round_towards: Callable[[float], int]) -> str:
 
 def find_strongest(model: NaiveBayesModel, statistics: Statistics) -> list[SupportedOdds]:
     """Find the strongest evidence for classes, first what is certainly more than chance."""
-    evidence = []
-    for feature_name, cell_label, class_label, log_odds in find_strongest_evidence(
-        model, _count_cells(statistics)
-    ):
-        supported_range = estimate_odds_range(
-            statistics, (feature_name, cell_label), class_label
-        ) or (0.0, math.inf)
-        evidence.append(
-            SupportedOdds(
-                f"{feature_name} = {cell_label}", class_label, math.exp(log_odds), supported_range
-            )
+    evidence = [
+        SupportedOdds(
+            f"{feature_name} = {cell_label}",
+            class_label,
+            math.exp(log_odds),
+            estimate_odds_range(statistics, (feature_name, cell_label), class_label)
+            or (0.0, math.inf),
         )
+        for feature_name, cell_label, class_label, log_odds in find_strongest_evidence(
+            model, _count_cells(statistics)
+        )
+    ]
     return sorted(evidence, key=lambda entry: (-max(entry.least_supported, 1.0), -entry.odds))
 
 

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from discreet.server.database import Database
     from discreet.server.surveys import Survey
 
-__all__ = ["list_warnings", "make_slug", "publish_documents", "read_document"]
+__all__ = [
+    "convert_to_slug",
+    "list_warnings",
+    "make_slug",
+    "publish_documents",
+    "read_document",
+]
 
 WEAK_EPSILON = 5
 """Above it a warning is printed."""
@@ -43,12 +49,17 @@ def read_document(path: str) -> Any:
 
 
 def make_slug(path: str) -> str:
-    """Make the name of a survey from that of its file.
+    """Make the name of a survey from that of its file."""
+    return convert_to_slug(Path(path).stem) or "survey"
 
-    >>> make_slug("surveys/Health 2027.yaml")
+
+def convert_to_slug(title: str) -> str:
+    """Convert a title to a name for addresses, empty if nothing of it can be used.
+
+    >>> convert_to_slug("Health 2027!")
     'health-2027'
     """
-    return re.sub(r"[^a-z0-9]+", "-", Path(path).stem.lower()).strip("-")[:64] or "survey"
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:64]
 
 
 def publish_documents(

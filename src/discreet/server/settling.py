@@ -215,15 +215,11 @@ def _compute_piece_size(connection: sql.Connection, survey_number: int, min_batc
     """Compute the reports per transaction: whole batches; at least one batch if all are settled."""
     if min_batch > 1:
         return max(PIECE_REPORTS // min_batch, 1) * min_batch
-    announcement_query = sql.select(db.survey.c.announcement).where(
-        db.survey.c.number == survey_number
-    )
-    announcement_text = connection.execute(announcement_query).scalar()
-    return (
-        PIECE_REPORTS
-        if announcement_text is None
-        else max(PIECE_REPORTS, Announcement.from_json(announcement_text).batch)
-    )
+    query = sql.select(db.survey.c.announcement).where(db.survey.c.number == survey_number)
+    announcement_text = connection.execute(query).scalar()
+    if announcement_text is None:
+        return PIECE_REPORTS
+    return max(PIECE_REPORTS, Announcement.from_json(announcement_text).batch)
 
 
 def _has_too_few(
@@ -279,14 +275,7 @@ def _take_arrivals(
             live_marks.order_by(arrival_columns.mark).offset(size - 1).limit(1)
         ).scalar_one()
         row_conditions.append(arrival_columns.mark <= last_mark)
-    selected_columns = (
-        arrival_columns.mark,
-        arrival_columns.code,
-        arrival_columns.batch,
-        arrival_columns.live,
-        arrival_columns.body,
-    )
-    stored_rows = connection.execute(sql.select(*selected_columns).where(*row_conditions)).all()
+    stored_rows = connection.execute(sql.select(db.arrival).where(*row_conditions)).all()
     taken_arrivals = open_arrivals(stored_rows, load_live_keys(connection, survey_number))
     connection.execute(sql.delete(db.arrival).where(*row_conditions))
     return taken_arrivals

@@ -200,6 +200,15 @@ class SurveyStore:
             self._published_numbers.add(survey.number)
         return state not in (None, "draft")
 
+    def list_open_surveys(self) -> list[Survey]:
+        """List the surveys that are open today."""
+        today = utc_day()
+        return [
+            survey
+            for survey, state in self.list_surveys()
+            if state == "open" and survey.announcement.get_state(today) == "open"
+        ]
+
     def list_surveys(self) -> list[tuple[Survey, str]]:
         """List all surveys with their stored states, ordered by name."""
         with self.database.read() as connection:
