@@ -164,12 +164,10 @@ class Bundle:
         survey : str
             Its name there.
         """
-        static_files = {f"static/{file_name}": content for file_name, content in self.files.items()}
+        page_files = {"index.html": self.render_page(collector, survey).encode()}
+        page_files |= {f"static/{file_name}": content for file_name, content in self.files.items()}
         written_paths = []
-        for file_name, content in {
-            "index.html": self.render_page(collector, survey).encode(),
-            **static_files,
-        }.items():
+        for file_name, content in page_files.items():
             file_path = folder / file_name
             file_path.parent.mkdir(parents=True, exist_ok=True)
             file_path.write_bytes(content)

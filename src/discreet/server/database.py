@@ -252,14 +252,13 @@ class Database:
             raise FormatError(f"{database_path}: cannot be opened: {error.strerror}") from None
 
     def _create_engine(self, pool_size: int) -> sql.Engine:
-        engine_options: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0}
+        engine_options: dict[str, Any] = {
+            "pool_size": pool_size,
+            "max_overflow": 0,
+            "execution_options": {"keys": self.keys},
+        }
         if not self.is_sqlite:
-            engine = sql.create_engine(
-                self.url,
-                pool_pre_ping=True,
-                execution_options={"keys": self.keys},
-                **engine_options,
-            )
+            engine = sql.create_engine(self.url, pool_pre_ping=True, **engine_options)
 
             @sql.event.listens_for(engine, "connect")
             def set_durable_commits(connection: Any, _: Any) -> None:
@@ -269,11 +268,12 @@ class Database:
             self._stack.callback(engine.dispose)
             return engine
         connect_arguments = {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False}
-        engine_options |= {
-            "connect_args": connect_arguments,
-            "execution_options": {"keys": self.keys},
-        }
-        engine = sql.create_engine(self.url, poolclass=sql.pool.QueuePool, **engine_options)
+        engine = sql.create_engine(
+            self.url,
+            poolclass=sql.pool.QueuePool,
+            connect_args=connect_arguments,
+            **engine_options,
+        )
         begin_statement = "BEGIN IMMEDIATE" if pool_size == 1 else "BEGIN"
 
         @sql.event.listens_for(engine, "connect")
@@ -491,8 +491,8 @@ def find_rows(
     connection: sql.Connection, table: sql.Table, survey_number: int, ids: Sequence[bytes]
 ) -> list[Any]:
     """Find the rows of a survey with these keys, without the survey column."""
-    key_column, *other_columns = [column.name for column in table.columns][1:]
-    column_names = ", ".join((key_column, *other_columns))
+    _, key_column, *_ = table.columns.keys()
+    column_names = ", ".join(table.columns.keys()[1:])
     if not ids:
         return []
     if connection.dialect.name == "sqlite":

@@ -312,9 +312,7 @@ class Desk:
             raise make_missing_problem()
         with server.database.read() as connection:
             has_waiting = state == "closed" and count_waiting(connection, survey.number, 1) > 0
-            refusal_counts = tallies.load_tally(
-                connection, survey.number, survey.collection
-            ).rejected
+            refusal_counts = tallies.read_refusals(connection, survey.number)
         results, refusal_reason = None, ""
         try:
             results = SurveyResults(server.analyses.get_analysis(survey))

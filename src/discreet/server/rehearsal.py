@@ -70,13 +70,13 @@ def create_rehearsal(
     """
     rehearsal_name = announcement.name[: 64 - len(SIMULATED_SUFFIX)].rstrip("-") + SIMULATED_SUFFIX
     existing_survey = surveys.SurveyStore(database).find_survey(rehearsal_name)
-    if existing_survey is not None and existing_survey.collection.digest != collection.digest:
+    if existing_survey is not None:
+        if existing_survey.collection.digest == collection.digest:
+            return rehearsal_name
         raise FormatError(
             f"{rehearsal_name} holds simulated answers to another {collection.kind}; "
             "delete it first"
         )
-    if existing_survey is not None:
-        return rehearsal_name
     simulated_words = {
         tag: replace(page_words, title=f"SIMULATED: {page_words.title}")
         for tag, page_words in announcement.words.items()

@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from discreet.collection.announcement import MAX_REPORT_BYTES
 from discreet.collection.report import ALREADY_SHUFFLED, ID_PATTERN, Report, derive_report_id
@@ -235,6 +235,8 @@ def _format_fault(survey: Survey, fault: str) -> str:
     return sentences.get(fault, "no respondent could have sent this report")
 
 
+STORING_PROBLEMS = ("not-found", "oversized", "too-many", "busy", "unavailable")
+REPORT_PROBLEMS = ("invitation", "not-open", "slow", "id-reused", "closed", "withdrawn", "report")
 SLUG_PARAMETER = {
     "name": "slug",
     "in": "path",
@@ -250,21 +252,7 @@ raw_router.add_api_route(
     response_model=ReportOutcome,
     responses={
         200: {"model": ReportOutcome, "description": "The same report was stored before"},
-        **describe_responses(
-            "invitation",
-            "not-open",
-            "not-found",
-            "slow",
-            "id-reused",
-            "closed",
-            "withdrawn",
-            "oversized",
-            "media-type",
-            "report",
-            "too-many",
-            "busy",
-            "unavailable",
-        ),
+        **describe_responses(*REPORT_PROBLEMS, "media-type", *STORING_PROBLEMS),
     },
     openapi_extra={
         "parameters": [
@@ -312,16 +300,7 @@ raw_router.add_api_route(
     "/batch",
     response_model=BatchOutcomes,
     responses=describe_responses(
-        "unauthorized",
-        "forbidden",
-        "not-found",
-        "slow",
-        "oversized",
-        "media-type",
-        "invalid",
-        "too-many",
-        "busy",
-        "unavailable",
+        "unauthorized", "forbidden", "slow", "media-type", "invalid", *STORING_PROBLEMS
     ),
     openapi_extra={
         "requestBody": {
@@ -378,18 +357,10 @@ class WithdrawalKey(BaseModel):
     key: str = Field(pattern=f"^{ID_PATTERN.pattern}$", description="32 hexadecimal digits")
 
 
-class ReportIdConvertor(Convertor[str]):
+class ReportIdConvertor(StringConvertor):
     """The id of a report in a path."""
 
     regex = ID_PATTERN.pattern
-
-    def convert(self, value: str) -> str:
-        """The id."""
-        return value
-
-    def to_string(self, value: str) -> str:
-        """The same."""
-        return value
 
 
 register_url_convertor("identity", ReportIdConvertor())
@@ -400,15 +371,7 @@ register_url_convertor("identity", ReportIdConvertor())
     status_code=204,
     response_class=Response,
     responses=describe_responses(
-        "wrong-key",
-        "no-withdrawal",
-        "not-found",
-        "closed",
-        "oversized",
-        "invalid",
-        "too-many",
-        "busy",
-        "unavailable",
+        "wrong-key", "no-withdrawal", "closed", "invalid", *STORING_PROBLEMS
     ),
 )
 async def withdraw_by_key(
@@ -424,16 +387,12 @@ async def withdraw_by_key(
         raise Problem("no-withdrawal", "reports to this survey cannot be withdrawn")
     if derive_report_id(bytes.fromhex(body.key)) != id:
         raise Problem("wrong-key", "this is not the key of the report")
-
     state_by_date = survey.announcement.get_state(server.writer.get_today())
-
-    def withdraw_stored() -> str:
-        with server.database.write() as connection:
-            return withdraw_report(
-                connection, survey.number, survey.collection, bytes.fromhex(id), state_by_date
-            )
-
-    outcome = await server.run_in_writer(withdraw_stored)
+    outcome = await server.run_transaction(
+        lambda connection: withdraw_report(
+            connection, survey.number, survey.collection, bytes.fromhex(id), state_by_date
+        )
+    )
     if outcome == "closed":
         raise Problem("closed", "this survey is closed; nothing was withdrawn")
     if outcome == "not-found":

@@ -145,18 +145,26 @@ class Server:
         except WriterBusy:
             raise Problem("busy", "the server is stopping") from None
 
+    async def run_transaction(self, work: Callable[[sql.Connection], T]) -> T:
+        """Run work in the writer's thread, in one transaction; return its result."""
+
+        def write() -> T:
+            with self.database.write() as connection:
+                return work(connection)
+
+        return await self.run_in_writer(write)
+
     async def run_recorded(
         self, grant: Grant, action: str, work: Callable[[sql.Connection], T]
     ) -> T:
-        """Run an action in a transaction of the writer, and count it as done with a token."""
+        """Run an action of a collector in one transaction, and count it as done by them."""
 
-        def run_and_record() -> T:
-            with self.database.write() as connection:
-                result = work(connection)
-                self.access.record_action(connection, grant, action)
-                return result
+        def run_and_record(connection: sql.Connection) -> T:
+            result = work(connection)
+            self.access.record_action(connection, grant, action)
+            return result
 
-        return await self.run_in_writer(run_and_record)
+        return await self.run_transaction(run_and_record)
 
     # ---------------------------------------------------------------- settling
 
@@ -220,12 +228,11 @@ class Server:
     async def close_survey(self, survey: Survey, record_action: Callable[[Any], None]) -> None:
         """Close a survey and settle all waiting reports, however few."""
 
-        def close_and_record() -> None:
-            with self.database.write() as connection:
-                surveys.set_state(connection, survey.number, "closed")
-                record_action(connection)
+        def close_and_record(connection: sql.Connection) -> None:
+            surveys.set_state(connection, survey.number, "closed")
+            record_action(connection)
 
-        await self.run_in_writer(close_and_record)
+        await self.run_transaction(close_and_record)
         await self.settle_survey(survey, 1)
 
     async def _run_upkeep(self) -> None:

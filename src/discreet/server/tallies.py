@@ -26,6 +26,7 @@ __all__ = [
     "has_same_counts",
     "load_tally",
     "read_counters",
+    "read_refusals",
     "recount_reports",
 ]
 
@@ -168,10 +169,7 @@ def load_tally(
     tally.withdrawn = {
         bytes(report_id).hex() for (report_id,) in connection.execute(withdrawn_query)
     }
-    refusal_query = sql.select(db.refusal.c.kind, db.refusal.c.times).where(
-        db.refusal.c.survey == survey_number
-    )
-    tally.rejected.update({row.kind: row.times for row in connection.execute(refusal_query)})
+    tally.rejected.update(read_refusals(connection, survey_number))
     tally.repeated = read_counters(connection, survey_number).repeated
     return tally
 
@@ -182,6 +180,15 @@ def read_counters(connection: sql.Connection, survey_number: int) -> PublicCount
     counter_columns = [tally_columns[counter.name] for counter in fields(PublicCounters)]
     query = sql.select(*counter_columns).where(tally_columns.survey == survey_number)
     return PublicCounters(*connection.execute(query).one())
+
+
+def read_refusals(connection: sql.Connection, survey_number: int) -> dict[str, int]:
+    """Read how many reports were refused, by kind."""
+    refusal_columns = db.refusal.c
+    query = sql.select(refusal_columns.kind, refusal_columns.times).where(
+        refusal_columns.survey == survey_number
+    )
+    return {row.kind: row.times for row in connection.execute(query.order_by(refusal_columns.kind))}
 
 
 def iter_stored_rows(connection: sql.Connection, survey_number: int) -> Any:
