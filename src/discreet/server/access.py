@@ -57,12 +57,10 @@ class Grant:
     role : {"viewer", "owner"}
     label : str
         Of the token.
-    kind : {"token", "session"}
     """
 
     role: str
     label: str
-    kind: str
 
 
 class Access:
@@ -148,7 +146,7 @@ class Access:
             for row in connection.execute(sql.select(db.token).where(db.token.c.kind == kind)):
                 hashes_match = hmac.compare_digest(bytes(row.hash), token_hash)
                 if hashes_match and (row.expires is None or row.expires >= today):
-                    grant = Grant(row.role, row.label, kind)
+                    grant = Grant(row.role, row.label)
         return grant
 
     def require_role(self, request: Request, role: Role) -> Grant:

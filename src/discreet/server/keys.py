@@ -26,12 +26,7 @@ from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from discreet.errors import DiscreetError, FormatError
-from discreet.files.atomic_writing import (
-    destroy_file,
-    make_private_folder,
-    sync_folder,
-    write_atomic,
-)
+from discreet.files.atomic_writing import destroy_file, sync_folder, write_atomic
 
 __all__ = ["Key", "KeyFolder", "KeyFolderError", "LostKeyError", "format_key_name"]
 
@@ -243,7 +238,3 @@ class KeyFolder:
         """Overwrite a key and remove it; do nothing if it is already gone."""
         self._loaded_keys.pop(key_name, None)
         destroy_file(self._make_path(key_name))
-
-    def make_folder(self) -> Path:
-        """Create the folder, readable by its owner only, and return it."""
-        return make_private_folder(self.folder)

@@ -192,10 +192,15 @@ def add_problem_handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
 def _list_methods(routers: Sequence[APIRouter], request: Request) -> set[str]:
     """List the methods that the path of a request supports."""
     allowed_methods: set[str] = set()
-    for route in (route for router in routers for route in router.routes):
-        if route.matches(request.scope)[0] is not Match.NONE:
-            allowed_methods |= getattr(route, "methods", None) or set()
+    for route in _list_matching(routers, request.scope):
+        allowed_methods |= getattr(route, "methods", None) or set()
     return allowed_methods
+
+
+def _list_matching(routers: Sequence[APIRouter], scope: Any) -> list[Any]:
+    """List the routes for a path, whatever the method."""
+    routes = (route for router in routers for route in router.routes)
+    return [route for route in routes if route.matches(scope)[0] is not Match.NONE]
 
 
 def _find_without_slash(routers: Sequence[APIRouter], request: Request) -> str:
@@ -206,11 +211,9 @@ def _find_without_slash(routers: Sequence[APIRouter], request: Request) -> str:
     path = request.url.path.rstrip("/")
     if path == request.url.path or not path:
         return ""
-    scope = {**request.scope, "path": path}
-    for route in (route for router in routers for route in router.routes):
-        if route.matches(scope)[0] is not Match.NONE:
-            return quote(path) + (f"?{request.url.query}" if request.url.query else "")
-    return ""
+    if not _list_matching(routers, {**request.scope, "path": path}):
+        return ""
+    return quote(path) + (f"?{request.url.query}" if request.url.query else "")
 
 
 class Notices:

@@ -55,16 +55,6 @@ OVERSIZE_PADDING_BYTES = 64
 """A value beyond the longest of its survey, which a tally would refuse, is filled up to this."""
 
 
-class _StoredArrival(NamedTuple):
-    """A row of ``arrival`` without its survey."""
-
-    mark: bytes
-    code: bytes | None
-    batch: int
-    live: int
-    body: bytes
-
-
 class Arrival(NamedTuple):
     """A report on its way to the database.
 
@@ -292,10 +282,11 @@ def count_waiting(
 
 
 def _seal_arrival(
-    key: Key, arrival: Arrival, longest_bytes: int, live: bool = True
+    key: Key, arrival: Arrival | WaitingArrival, longest_bytes: int
 ) -> tuple[Any, ...]:
     """Seal an arrival as a row without its survey; all bodies of a survey are equally long."""
-    row, code = arrival.row, arrival.code
+    live = arrival.live if isinstance(arrival, WaitingArrival) else True
+    row, code = arrival.arrival if isinstance(arrival, WaitingArrival) else arrival
     mark = key.compute_mark(REPORT_MARK, row.id)
     header = ARRIVAL_HEADER.pack(
         code is not None, code or bytes(32), row.id, row.question, len(row.value)
@@ -342,9 +333,7 @@ def find_arrivals(
         for report_id in report_ids
         for key in keys.values()
     ]
-    stored_rows = [
-        _StoredArrival._make(row) for row in find_rows(connection, db.arrival, survey_number, marks)
-    ]
+    stored_rows = find_rows(connection, db.arrival, survey_number, marks)
     return {waiting.arrival.row.id: waiting for waiting in open_arrivals(stored_rows, keys)}
 
 
@@ -375,12 +364,7 @@ def insert_arrivals(
         return
     key = ensure_sealing_key(connection, survey_number)
     sealed_rows = sorted(
-        (
-            _seal_arrival(key, arrival, longest_bytes)
-            if isinstance(arrival, Arrival)
-            else _seal_arrival(key, arrival.arrival, longest_bytes, arrival.live)
-            for arrival in arrivals
-        ),
+        (_seal_arrival(key, arrival, longest_bytes) for arrival in arrivals),
         key=lambda row: row[0],
     )
     insert_rows(connection, db.arrival, [(survey_number, *row) for row in sealed_rows])
