@@ -26,9 +26,8 @@ from discreet.server import database as db
 from discreet.server import surveys
 from discreet.server.app import create_application
 from discreet.server.database import Database
-from discreet.server.running import Server
+from discreet.server.running import Server, ServerSettings
 from discreet.server.sealed_arrivals import WaitingArrival, load_live_keys, open_arrivals
-from discreet.server.settings import ServerSettings
 from discreet.server.tallies import has_same_counts, load_tally, recount_reports
 from discreet.survey import Group, Questionnaire
 

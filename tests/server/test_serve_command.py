@@ -24,8 +24,7 @@ from discreet.collection.tally import Tally
 from discreet.local import Plan
 from discreet.server.access import Access
 from discreet.server.database import Database
-from discreet.server.running import Server
-from discreet.server.settings import ServerSettings
+from discreet.server.running import Server, ServerSettings
 from discreet.server.settling import settle_arrivals
 from discreet.server.surveys import SurveyStore
 

@@ -17,7 +17,7 @@ from discreet.server.headers import DEFAULT_HEADERS, make_content_policy
 from discreet.server.invitations import draw_qr_code, hash_code, make_link
 from discreet.server.limits import RateLimiter
 from discreet.server.problems import PROBLEM_TYPES, Problem
-from discreet.server.settings import ServerSettings
+from discreet.server.running import ServerSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS = ("tally", "statistics", "model", "reports.parquet")

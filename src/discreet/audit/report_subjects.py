@@ -129,7 +129,7 @@ def make_collection_subject(collection: Collection) -> Subject:
 
 
 def _get_record_schema(collection: Any) -> Schema:
-    schema: Schema = getattr(collection, "original", collection.schema)
+    schema: Schema = collection.original
     return schema
 
 

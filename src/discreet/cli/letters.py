@@ -41,7 +41,7 @@ def letters(
         from discreet.server import invitations
         from discreet.server.bundle import SERVER_FOLDER, Bundle
         from discreet.server.database import Database
-        from discreet.server.settings import ServerSettings
+        from discreet.server.running import ServerSettings
         from discreet.server.surveys import SurveyStore
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "server") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,36 +19,13 @@ from discreet.cli.output import (
 from discreet.errors import DiscreetError, FormatError, MissingDependencyError, error_context
 
 if TYPE_CHECKING:
-    from discreet.collection.announcement import Announcement
     from discreet.server.database import Database
     from discreet.server.running import Server
+    from discreet.server.surveys import Survey
 
 __all__ = ["announce", "serve"]
 
 DEFAULT_DATABASE = "collected.db"
-
-
-def _read_document(path: str) -> tuple[str, Any]:
-    """Read a JSON or YAML file; returns ("announcement", …) or ("collection", …)."""
-    from discreet.collection.announcement import Announcement
-    from discreet.collection.protocol import parse_collection_json
-    from discreet.files.atomic_writing import read_text
-    from discreet.files.documents import parse_document
-    from discreet.files.yaml_text import convert_yaml_to_json
-
-    with error_context(path):
-        text = read_text(path)
-        if Path(path).suffix.lower() in (".yaml", ".yml"):
-            text = convert_yaml_to_json(text, "collection")
-        if parse_document(text, "collection").get("format") == "discreet/announcement":
-            return "announcement", Announcement.from_json(text)
-        return "collection", parse_collection_json(text)
-
-
-def _make_slug(path: str) -> str:
-    import re
-
-    return re.sub(r"[^a-z0-9]+", "-", Path(path).stem.lower()).strip("-")[:64] or "survey"
 
 
 # ------------------------------------------------------------------ announce
@@ -75,14 +51,15 @@ def announce(
     invitation or not. --example writes one with comments, to be completed.
     """
     from discreet.collection.announcement import Announcement, make_example_yaml
+    from discreet.server.publishing import make_slug, read_document
 
-    document_kind, collection = _read_document(document)
-    if document_kind != "collection":
+    collection = read_document(document)
+    if isinstance(collection, Announcement):
         raise FormatError(f"{document}: is an announcement; give the plan or questionnaire first")
     if as_example == (words is not None):
         raise click.UsageError("Give WORDS to check and seal, or --example to begin.")
     if words is None:
-        write_file(output, make_example_yaml(collection, _make_slug(document)))
+        write_file(output, make_example_yaml(collection, make_slug(document)))
         print_note(f"{output}: complete it, then: discreet announce {document} {output}")
         return
     with error_context(words):
@@ -195,10 +172,11 @@ def serve(files: tuple[str, ...], database: str, as_json: bool, **options: Any) 
     try:
         from discreet.server.database import Database, convert_database_errors
         from discreet.server.lost_keys import check_keys
+        from discreet.server.publishing import publish_documents, read_document
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "server") from None
 
-    documents = [(path, *_read_document(path)) for path in files]
+    documents = [(path, read_document(path)) for path in files]
     one_shot_options = ("check", "token", "revoke")
     is_serving = not any(options[option_name] for option_name in one_shot_options)
     with Database(database, serving=is_serving, keys=options["keys"]) as open_database:
@@ -216,125 +194,36 @@ def serve(files: tuple[str, ...], database: str, as_json: bool, **options: Any) 
                 _update_tokens(open_database, options["token"], options["revoke"])
             else:
                 check_keys(open_database)
-                survey_names = _add_surveys(open_database, documents, options)
+                surveys = publish_documents(
+                    open_database,
+                    documents,
+                    _print_warning,
+                    batch=options["batch"],
+                    entry="invited" if options["invited"] else "anyone",
+                    unprotected=options["unprotected"],
+                )
                 if options["rehearse"]:
-                    _rehearse_surveys(open_database, survey_names, options["rehearse"])
-                _run_server(open_database, survey_names, options, as_json)
+                    _rehearse_surveys(open_database, surveys, options["rehearse"])
+                _run_server(open_database, surveys, options, as_json)
 
 
-def _add_surveys(
-    database: Database, documents: list[tuple[str, str, Any]], options: Any
-) -> list[str]:
-    """Store and open new surveys; return the names of all surveys in the files."""
-    from discreet.collection.announcement import Announcement
-    from discreet.server import surveys as server_surveys
-
-    announcements_by_digest: dict[str, Announcement] = {
-        stated_announcement.collection: stated_announcement
-        for _, document_kind, stated_announcement in documents
-        if document_kind == "announcement"
-    }
-    survey_names = []
-    for path, document_kind, collection in documents:
-        if document_kind == "announcement":
-            continue
-        announcement = announcements_by_digest.pop(
-            collection.digest, None
-        ) or Announcement.make_default(
-            collection,
-            _make_slug(path),
-            batch=options["batch"],
-            entry="invited" if options["invited"] else "anyone",
-            unprotected=options["unprotected"],
-        )
-        with error_context(path):
-            announcement.check_collection(collection)
-        _warn_about_privacy(collection, announcement)
-        stored_survey = server_surveys.SurveyStore(database).find_survey(announcement.name)
-        if stored_survey is None:
-            with database.write() as connection:
-                survey_number = server_surveys.create_survey(connection, collection, announcement)
-                server_surveys.set_state(connection, survey_number, "open")
-        elif stored_survey.collection.digest != collection.digest:
-            raise FormatError(
-                f"{path}: the database has a survey {announcement.name} with another "
-                f"{collection.kind}; people answered that one. Give this one another name, in an "
-                "announcement"
-            )
-        elif announcement.digest != stored_survey.announcement.digest and _is_announced(
-            documents, collection
-        ):
-            raise FormatError(
-                f"{path}: the survey {announcement.name} was announced in other words or under "
-                "other rules; they do not change once it is published. Use another name"
-            )
-        survey_names.append(announcement.name)
-    if announcements_by_digest:
-        raise FormatError(
-            "an announcement names a plan or questionnaire that is not among the files: "
-            + ", ".join(unmatched.name for unmatched in announcements_by_digest.values())
-        )
-    return survey_names
+def _print_warning(warning: str) -> None:
+    click.echo(f"warning: {warning}", err=True)
 
 
-def _rehearse_surveys(database: Database, survey_names: list[str], people: int) -> None:
+def _rehearse_surveys(database: Database, surveys: list[Survey], people: int) -> None:
     from discreet.server.rehearsal import create_rehearsal
-    from discreet.server.surveys import SurveyStore
 
-    surveys = SurveyStore(database)
-    for survey_name in survey_names:
-        survey = surveys.find_survey(survey_name)
-        assert survey is not None
+    for survey in surveys:
         rehearsal_name = create_rehearsal(database, survey.collection, survey.announcement, people)
         print_note(f"{rehearsal_name}: {people:,} simulated people, to try the desk")
 
 
-def _is_announced(documents: list[tuple[str, str, Any]], collection: Any) -> bool:
-    return any(
-        document_kind == "announcement" and document.collection == collection.digest
-        for _, document_kind, document in documents
-    )
-
-
-def _warn_about_privacy(collection: Any, announcement: Announcement) -> None:
-    from discreet.privacy.guarantee import format_rounded_up
-
-    guarantee = announcement.make_guarantee(collection)
-    if not guarantee.is_private:
-        click.echo(
-            f"warning: {announcement.name} promises nothing: {guarantee.void_reasons[0]}", err=True
-        )
-    elif guarantee.epsilon > 5:
-        click.echo(
-            f"warning: {announcement.name} has epsilon {format_rounded_up(guarantee.epsilon)}; "
-            "above 5 a report says almost everything about its sender",
-            err=True,
-        )
-    if announcement.batch < 10:
-        click.echo(
-            f"warning: {announcement.name} settles batches of {announcement.batch}; somebody "
-            "who reads the disk can link so few reports to the order in which people came",
-            err=True,
-        )
-
-
 def _check_tallies(database: Database, as_json: bool) -> None:
-    from discreet.server.surveys import SurveyStore
-    from discreet.server.tallies import has_same_counts, load_tally, recount_reports
+    from discreet.server.surveys import recount_surveys
 
-    results = {}
     with show_progress("recounting", "surveys") as report_progress:
-        for surveys_done, (survey, _) in enumerate(SurveyStore(database).list_surveys(), 1):
-            with database.read() as connection:
-                stored_tally = load_tally(connection, survey.number, survey.collection)
-                recounted_tally = recount_reports(connection, survey.number, survey.collection)
-            is_equal = has_same_counts(stored_tally, recounted_tally)
-            results[survey.slug] = {
-                "reports": recounted_tally.reports,
-                "tally": stored_tally.reports,
-                "same": is_equal,
-            }
-            report_progress(surveys_done)
+        results = recount_surveys(database, report_progress)
     if as_json:
         print_json(results)
     else:
@@ -374,18 +263,36 @@ def _update_tokens(database: Database, token: str | None, revoke: str | None) ->
         click.echo(f"revoked  {access.revoke_tokens(revoke)}")
 
 
-def _run_server(database: Database, survey_names: list[str], options: Any, as_json: bool) -> None:
-    from discreet.hosting.serving import RequestLimits, make_tls_options, make_web_server
+def _run_server(database: Database, surveys: list[Survey], options: Any, as_json: bool) -> None:
+    from discreet.hosting.serving import (
+        RequestLimits,
+        make_tls_options,
+        make_web_server,
+        open_listening_socket,
+    )
     from discreet.server.app import create_application
     from discreet.server.desk import create_desk_router
     from discreet.server.pages import create_public_router
-    from discreet.server.running import Server
-    from discreet.server.settings import ServerSettings
+    from discreet.server.running import Server, ServerSettings
 
     tls_settings = make_tls_options(options["certificate"], options["certificate_key"])
     host = options["host"]
-    web_runner = make_web_server(
-        None,  # set below, when the port is known
+    listening_socket = open_listening_socket(host, options["port"])
+    url_scheme = "https" if options["certificate"] else "http"
+    url_host = f"[{host}]" if ":" in host else host
+    base_url = (
+        options["address"] or f"{url_scheme}://{url_host}:{listening_socket.getsockname()[1]}"
+    )
+    settings = ServerSettings(
+        base_url.rstrip("/"),
+        rate=options["rate"],
+        burst=max(20 * options["rate"], 1.0),
+        settle_interval=options["settle_every"],
+        contact=options["contact"],
+    )
+    server = Server(database, settings)
+    web_server = make_web_server(
+        create_application(server, [create_public_router(), create_desk_router()]),
         RequestLimits(base_seconds=20.0),
         host=host,
         port=options["port"],
@@ -393,37 +300,22 @@ def _run_server(database: Database, survey_names: list[str], options: Any, as_js
         proxy_headers=options["behind"] is not None,
         forwarded_allow_ips=options["behind"] or "127.0.0.1",
     )
-    listening_socket = _open_socket(host, options["port"])
-    url_scheme = "https" if options["certificate"] else "http"
-    url_host = f"[{host}]" if ":" in host else host
-    base_url = (
-        options["address"] or f"{url_scheme}://{url_host}:{listening_socket.getsockname()[1]}"
-    )
-    server = Server(
-        database,
-        ServerSettings(
-            base_url.rstrip("/"),
-            rate=options["rate"],
-            burst=max(20 * options["rate"], 1.0),
-            settle_interval=options["settle_every"],
-            contact=options["contact"],
-        ),
-    )
-    web_runner.config.app = create_application(
-        server, [create_public_router(), create_desk_router()]
-    )
     _warn_overdue(server)
-    link_token = server.access.create_link_token()
-    listed_names = survey_names or [
-        survey.slug for survey, state in server.surveys.list_surveys() if state == "open"
+    _print_addresses(server, surveys, as_json)
+    web_server.run(sockets=[listening_socket])
+
+
+def _print_addresses(server: Server, surveys: list[Survey], as_json: bool) -> None:
+    """Print the links for respondents and the collector, and where the data and its keys are."""
+    base_url = server.settings.base_url
+    listed_surveys = surveys or [
+        survey for survey, state in server.surveys.list_surveys() if state == "open"
     ]
     addresses = {
-        "respondents": [
-            f"{server.settings.base_url}/s/{survey_name}" for survey_name in listed_names
-        ],
-        "collector": f"{server.settings.base_url}/desk#once={link_token}",
-        "data": database.location,
-        "keys": str(database.keys.folder),
+        "respondents": [f"{base_url}/s/{survey.slug}" for survey in listed_surveys],
+        "collector": f"{base_url}/desk#once={server.access.create_link_token()}",
+        "data": server.database.location,
+        "keys": str(server.database.keys.folder),
     }
     if as_json:
         print_json(addresses)
@@ -434,7 +326,6 @@ def _run_server(database: Database, survey_names: list[str], options: Any, as_js
         click.echo(f"data         {addresses['data']}")
         click.echo(f"keys         {addresses['keys']}")
     sys.stdout.flush()
-    web_runner.run(sockets=[listening_socket])
 
 
 def _warn_overdue(server: Server) -> None:
@@ -444,23 +335,7 @@ def _warn_overdue(server: Server) -> None:
     for survey, _ in server.surveys.list_surveys():
         announcement = survey.announcement
         if announcement.is_overdue(utc_day()):
-            click.echo(
-                f"warning: {survey.slug} should have been deleted by {announcement.deletes}, by "
-                "what people were told; delete it at the desk",
-                err=True,
+            _print_warning(
+                f"{survey.slug} should have been deleted by {announcement.deletes}, by "
+                "what people were told; delete it at the desk"
             )
-
-
-def _open_socket(host: str, port: int) -> Any:
-    """Open a listening socket, so that a link works as soon as it is printed."""
-    import socket
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening_socket = socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        raise FormatError(
-            f"{host} port {port}: cannot be served: {error.strerror}; choose another --port"
-        ) from None
-    listening_socket.set_inheritable(True)
-    return listening_socket

@@ -27,12 +27,14 @@ from discreet.hosting.body_limit import RefusalReason, set_body_limit
 
 __all__ = [
     "RequestLimits",
+    "create_trusting_context",
     "make_timed_protocol",
     "make_tls_options",
+    "make_web_server",
+    "open_listening_socket",
     "raise_file_limit",
     "read_request_body",
 ]
-__all__ += ["create_trusting_context", "make_web_server"]
 
 MAX_HEAD_BYTES = 1 << 16
 """Bytes of an address with all headers at most, and of what may follow a body."""
@@ -272,6 +274,28 @@ def make_web_server(app: Any, request_limits: RequestLimits | None = None, **opt
         "http": make_timed_protocol("httptools", request_limits),
     }
     return uvicorn.Server(uvicorn.Config(app, **(default_options | options)))
+
+
+def open_listening_socket(host: str, port: int) -> Any:
+    """Open a listening socket, so that a link works as soon as it is printed.
+
+    Parameters
+    ----------
+    host : str
+    port : int
+        0 for any that is free.
+    """
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening_socket = socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise FormatError(
+            f"{host} port {port}: cannot be served: {error.strerror}; choose another --port"
+        ) from None
+    listening_socket.set_inheritable(True)
+    return listening_socket
 
 
 def _make_h11_protocol() -> type[_TimedProtocol]:

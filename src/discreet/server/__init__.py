@@ -6,7 +6,7 @@ A report goes through these modules, in this order::
     reports      reads a body; intake turns it into a row
     writer       one thread; stores all waiting reports in one transaction, then answers
     arrivals     counted, repeated, id reused, withdrawn, closed: decided by the database
-    settle       arrivals become reports, in batches of at least k and in the order of random ids
+    settling     arrivals become reports, in batches of at least k and in the order of random ids
     tallies      sums of settled reports; analysis computes statistics and a model from them
 
 ``database`` holds the tables and what differs between SQLite and PostgreSQL.

@@ -33,7 +33,7 @@ from fastapi import Request
 
 from discreet.errors import FormatError
 from discreet.server import database as db
-from discreet.server.database import Database, make_insert
+from discreet.server.database import Database, add_times
 from discreet.server.problems import Problem
 from discreet.server.surveys import utc_day
 
@@ -45,6 +45,7 @@ SESSION_COOKIE = "discreet-desk"
 SESSION_DAYS = 1
 LINK_TOKEN_DAYS = 1
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+CROSS_SITE_DETAIL = "the desk takes requests from its own pages only"
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,10 @@ class Grant:
     role : {"viewer", "owner"}
     label : str
         Of the token.
-    kind : {"token", "session"}
     """
 
     role: str
     label: str
-    kind: str
 
 
 class Access:
@@ -86,7 +85,7 @@ class Access:
         new_token, today = secrets.token_urlsafe(32), utc_day()
         expires = None if days is None else (today + timedelta(days)).isoformat()
         with self.database.write() as connection:
-            self._delete_expired(connection)
+            connection.execute(sql.delete(db.token).where(db.token.c.expires < today.isoformat()))
             connection.execute(
                 sql.insert(db.token).values(
                     hash=_hash_token(new_token),
@@ -98,13 +97,6 @@ class Access:
                 )
             )
         return new_token
-
-    @staticmethod
-    def _delete_expired(connection: sql.Connection) -> None:
-        token_columns = db.token.c
-        connection.execute(
-            sql.delete(db.token).where(token_columns.expires < utc_day().isoformat())
-        )
 
     def create_link_token(self, role: str = "owner", label: str = "desk") -> str:
         """Create a token for a link, which can be exchanged once for a session."""
@@ -142,19 +134,10 @@ class Access:
 
     def list_tokens(self) -> list[dict[str, str | None]]:
         """List kinds, roles, labels and days of all tokens."""
-        token_columns = db.token.c
-        listed_columns = (
-            token_columns.kind,
-            token_columns.role,
-            token_columns.label,
-            token_columns.made,
-            token_columns.expires,
-        )
+        listed_columns = [column for column in db.token.columns if column is not db.token.c.hash]
         with self.database.read() as connection:
-            rows = connection.execute(
-                sql.select(*listed_columns).order_by(token_columns.label)
-            ).mappings()
-            return [dict(row) for row in rows]
+            rows = connection.execute(sql.select(*listed_columns).order_by(db.token.c.label))
+            return [dict(row) for row in rows.mappings()]
 
     def find_grant(self, token: str, kind: str) -> Grant | None:
         """Find the grant of a token; every stored hash is compared, in constant time."""
@@ -163,7 +146,7 @@ class Access:
             for row in connection.execute(sql.select(db.token).where(db.token.c.kind == kind)):
                 hashes_match = hmac.compare_digest(bytes(row.hash), token_hash)
                 if hashes_match and (row.expires is None or row.expires >= today):
-                    grant = Grant(row.role, row.label, kind)
+                    grant = Grant(row.role, row.label)
         return grant
 
     def require_role(self, request: Request, role: Role) -> Grant:
@@ -179,7 +162,7 @@ class Access:
                 and request.method not in SAFE_METHODS
                 and not is_same_origin(request)
             ):
-                raise Problem("cross-site", "the desk takes requests from its own pages only")
+                raise Problem("cross-site", CROSS_SITE_DETAIL)
         if grant is None:
             raise Problem("unauthorized", "send a valid token as 'Authorization: Bearer …'")
         if ROLES.index(grant.role) < ROLES.index(role):
@@ -188,14 +171,8 @@ class Access:
 
     def record_action(self, connection: sql.Connection, grant: Grant, action: str) -> None:
         """Count an action done with a token, by day."""
-        upsert = make_insert(connection, db.action)
-        action_columns = db.action.c
-        upsert = upsert.on_conflict_do_update(
-            index_elements=[action_columns.day, action_columns.label, action_columns.what],
-            set_={"times": action_columns.times + 1},
-        )
         row = {"day": utc_day().isoformat(), "label": grant.label, "what": action, "times": 1}
-        connection.execute(upsert, [row])
+        add_times(connection, db.action, [row])
 
 
 def _hash_token(token: str) -> bytes:

@@ -21,11 +21,12 @@ from discreet.collection.announcement import Announcement
 from discreet.collection.parquet_reports import ReportFile
 from discreet.collection.protocol import parse_collection_json
 from discreet.errors import EstimationError
+from discreet.files.documents import encode_canonical
 from discreet.server import invitations, surveys, tallies
 from discreet.server.access import Grant
 from discreet.server.analysis import Analysis
 from discreet.server.intake import iter_matrices
-from discreet.server.problems import Problem, describe_responses
+from discreet.server.problems import Problem, describe_responses, make_missing_problem
 from discreet.server.reports import (
     PARQUET_MEDIA_TYPE,
     Slug,
@@ -73,12 +74,8 @@ async def _find_survey(request: Request, slug: Slug) -> Survey:
     return await get_server(request).find_survey(slug)
 
 
-async def _find_published_survey(request: Request, slug: Slug) -> Survey:
-    return await find_published_survey(get_server(request), slug)
-
-
 SurveyBySlug = Annotated[Survey, Depends(_find_survey)]
-PublishedSurvey = Annotated[Survey, Depends(_find_published_survey)]
+PublishedSurvey = Annotated[Survey, Depends(find_published_survey)]
 VisibleSurvey = Annotated[Survey, Depends(find_visible_survey)]
 
 
@@ -98,14 +95,11 @@ class SurveyDescription(SurveyEntry):
     guarantee: dict[str, Any] = Field(description="What people are promised")
 
 
-def _make_entry_fields(survey: Survey, state: str) -> dict[str, Any]:
+def _make_entry(survey: Survey, state: Any) -> SurveyEntry:
     collection = survey.collection
-    return {
-        "slug": survey.slug,
-        "kind": collection.kind,
-        "digest": collection.digest,
-        "state": state,
-    }
+    return SurveyEntry(
+        slug=survey.slug, kind=collection.kind, digest=collection.digest, state=state
+    )
 
 
 # ---------------------------------------------------------------- public
@@ -114,12 +108,8 @@ def _make_entry_fields(survey: Survey, state: str) -> dict[str, Any]:
 @router.get("", tags=["surveys"], responses=describe_responses("too-many", "unavailable"))
 def list_open_surveys(request: Request) -> list[SurveyEntry]:
     """List the surveys that are open today."""
-    server, today = require_request_quota(request), surveys.utc_day()
-    return [
-        SurveyEntry(**_make_entry_fields(survey, "open"))
-        for survey, state in server.surveys.list_surveys()
-        if state == "open" and survey.announcement.get_state(today) == "open"
-    ]
+    open_surveys = require_request_quota(request).surveys.list_open_surveys()
+    return [_make_entry(survey, "open") for survey in open_surveys]
 
 
 @router.get("/{slug}", tags=["surveys"], responses=describe_responses(*PUBLIC_PROBLEMS, "invalid"))
@@ -131,20 +121,14 @@ def get_announcement(request: Request, survey: VisibleSurvey) -> SurveyDescripti
     server = get_server(request)
     state = server.surveys.read_state(survey)
     if state is None:
-        raise Problem("not-found", "there is no survey of this name here")
+        raise make_missing_problem()
     guarantee = survey.announcement.make_guarantee(survey.collection)
     return SurveyDescription(
-        **_make_entry_fields(survey, state),
+        **dict(_make_entry(survey, state)),
         announcement=json.loads(survey.announcement.to_json()),
-        guarantee={**_encode_infinities(guarantee.to_body()), "text": str(guarantee)},
+        # canonical: infinities are strings, since JSON has none
+        guarantee=json.loads(encode_canonical(guarantee.to_body())) | {"text": str(guarantee)},
     )
-
-
-def _encode_infinities(body: Any) -> Any:
-    """Encode infinities as strings, since JSON has none."""
-    from discreet.files.documents import encode_canonical
-
-    return json.loads(encode_canonical(body))
 
 
 @router.get(
@@ -358,14 +342,12 @@ async def store_draft(
     server: Server, grant: Grant, collection: Any, announcement: Announcement
 ) -> None:
     """Store a new survey as a draft, unless its name is taken."""
-
-    def store_and_record() -> None:
-        with server.database.write() as connection:
-            surveys.create_survey(connection, collection, announcement)
-            server.access.record_action(connection, grant, f"create {announcement.name}")
-
     try:
-        await server.run_in_writer(store_and_record)
+        await server.run_recorded(
+            grant,
+            f"create {announcement.name}",
+            lambda connection: surveys.create_survey(connection, collection, announcement),
+        )
     except sql.exc.IntegrityError:
         raise Problem(
             "exists", f"there is a survey named {announcement.name}; choose another"
@@ -403,7 +385,7 @@ async def create_survey(
     else:
         announcement = Announcement.make_default(collection, body.name or collection.kind)
     await store_draft(server, grant, collection, announcement)
-    return SurveyEntry(**_make_entry_fields(await server.find_survey(announcement.name), "draft"))
+    return _make_entry(await server.find_survey(announcement.name), "draft")
 
 
 @router.post(
@@ -413,21 +395,17 @@ async def create_survey(
 )
 async def open_survey(request: Request, grant: Owner, survey: SurveyBySlug) -> SurveyEntry:
     """Open a survey for answers. A closed survey stays closed."""
-    server = get_server(request)
 
-    def open_stored() -> None:
-        with server.database.write() as connection:
-            stored_state = surveys.read_stored_state(connection, survey.number)
-            if stored_state is None:
-                raise Problem("not-found", "there is no survey of this name here")
-            if stored_state == "closed":
-                raise Problem("state", "a closed survey is not opened again; make another one")
-            surveys.set_state(connection, survey.number, "open")
-            server.access.record_action(connection, grant, f"open {survey.slug}")
+    def open_stored(connection: sql.Connection) -> None:
+        stored_state = surveys.read_stored_state(connection, survey.number)
+        if stored_state is None:
+            raise make_missing_problem()
+        if stored_state == "closed":
+            raise Problem("state", "a closed survey is not opened again; make another one")
+        surveys.set_state(connection, survey.number, "open")
 
-    await server.run_in_writer(open_stored)
-    state = survey.announcement.get_state(surveys.utc_day())
-    return SurveyEntry(**_make_entry_fields(survey, state))
+    await get_server(request).run_recorded(grant, f"open {survey.slug}", open_stored)
+    return _make_entry(survey, survey.announcement.get_state(surveys.utc_day()))
 
 
 @router.post(
@@ -439,7 +417,7 @@ async def close_survey(request: Request, grant: Owner, survey: SurveyBySlug) -> 
     await server.close_survey(
         survey, lambda c: server.access.record_action(c, grant, f"close {survey.slug}")
     )
-    return SurveyEntry(**_make_entry_fields(survey, "closed"))
+    return _make_entry(survey, "closed")
 
 
 class SettledCount(BaseModel):
@@ -460,16 +438,13 @@ async def settle_survey(
     anyway: Annotated[bool, Query(description="Keep nothing back, however few wait")] = False,
 ) -> SettledCount:
     """Settle a random part of the waiting reports, or all of them with `anyway`."""
-    server = get_server(request)
-
-    def count_pool() -> int:
-        with server.database.write() as connection:
-            server.access.record_action(connection, grant, f"settle {survey.slug}")
-            pool_size = compute_pool_size(survey.announcement.batch)
-            return count_waiting(connection, survey.number, pool_size)
-
-    waiting_count, min_batch = await server.run_in_writer(count_pool), survey.announcement.batch
+    server, min_batch = get_server(request), survey.announcement.batch
     pool_size = compute_pool_size(min_batch)
+    waiting_count = await server.run_recorded(
+        grant,
+        f"settle {survey.slug}",
+        lambda connection: count_waiting(connection, survey.number, pool_size),
+    )
     if waiting_count < pool_size and not anyway:
         raise Problem(
             "small-batch",
@@ -506,20 +481,15 @@ async def create_invitations(
     """Create invitation codes. Only their hashes are stored."""
     server = get_server(request)
 
-    def create_codes() -> list[str]:
-        with server.database.write() as connection:
-            has_ended = survey.announcement.get_state(surveys.utc_day()) == "closed"
-            if has_ended or surveys.read_stored_state(connection, survey.number) == "closed":
-                raise Problem("state", "it is closed: nobody could use an invitation any more")
-            server.access.record_action(connection, grant, f"invite to {survey.slug}")
-            return invitations.create_codes(connection, survey.number, body.count)
+    def create_codes(connection: sql.Connection) -> list[str]:
+        has_ended = survey.announcement.get_state(surveys.utc_day()) == "closed"
+        if has_ended or surveys.read_stored_state(connection, survey.number) == "closed":
+            raise Problem("state", "it is closed: nobody could use an invitation any more")
+        return invitations.create_codes(connection, survey.number, body.count)
 
-    codes = await server.run_in_writer(create_codes)
-    base_url = server.settings.base_url
-    announcement_digest = survey.announcement.digest
-    links = [
-        invitations.make_link(base_url, survey.slug, announcement_digest, code) for code in codes
-    ]
+    codes = await server.run_recorded(grant, f"invite to {survey.slug}", create_codes)
+    base_url, digest = server.settings.base_url, survey.announcement.digest
+    links = [invitations.make_link(base_url, survey.slug, digest, code) for code in codes]
     return InvitationCodes(codes=codes, links=links)
 
 
@@ -544,13 +514,11 @@ async def delete_survey(
     server = get_server(request)
     if confirm != survey.slug:
         raise Problem("state", f"this deletes everything; repeat it with confirm={survey.slug}")
-
-    def delete_stored() -> None:
-        with server.database.write() as connection:
-            surveys.delete_survey(connection, survey.number)
-            server.access.record_action(connection, grant, f"delete {survey.slug}")
-
-    await server.run_in_writer(delete_stored)
+    await server.run_recorded(
+        grant,
+        f"delete {survey.slug}",
+        lambda connection: surveys.delete_survey(connection, survey.number),
+    )
     await server.run_in_writer(lambda: clear_keys(server.database, survey.number))
     server.surveys.forget_survey(survey.slug)
     with suppress(SQLAlchemyError):  # it is deleted; upkeep tries again, and says why not

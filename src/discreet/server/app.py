@@ -76,9 +76,8 @@ def check_readiness(request: Request) -> str:
 def get_metrics(request: Request) -> str:
     """Counters for Prometheus; they change at settling only, so they reveal no arrival times."""
     server = get_server(request)
-    metric_lines: dict[str, list[str]] = {
-        f"discreet_{counter_name}_total": []
-        for counter_name in ("settled", "repeated", "withdrawn", "refused")
+    samples: dict[str, list[str]] = {
+        counter_name: [] for counter_name in ("settled", "repeated", "withdrawn", "refused")
     }
     with server.database.read() as connection:
         for survey, state in server.surveys.list_surveys():
@@ -87,25 +86,15 @@ def get_metrics(request: Request) -> str:
             public_counters = tallies.read_counters(connection, survey.number)
             survey_label = f'survey="{survey.slug}"'
             for counter_name in ("settled", "repeated", "withdrawn"):
-                metric_lines[f"discreet_{counter_name}_total"].append(
-                    f"{{{survey_label}}} {getattr(public_counters, counter_name)}"
-                )
-            refusal_columns = db.refusal.c
-            refusal_query = sql.select(refusal_columns.kind, refusal_columns.times).where(
-                refusal_columns.survey == survey.number
-            )
-            for refusal_kind, times in connection.execute(
-                refusal_query.order_by(refusal_columns.kind)
-            ):
-                metric_lines["discreet_refused_total"].append(
-                    f'{{{survey_label},kind="{refusal_kind}"}} {times}'
-                )
-    text = ""
-    for metric_name, sample_lines in metric_lines.items():
-        text += f"# TYPE {metric_name} counter\n" + "".join(
-            f"{metric_name}{sample_line}\n" for sample_line in sample_lines
-        )
-    return text
+                count = getattr(public_counters, counter_name)
+                samples[counter_name].append(f"{{{survey_label}}} {count}")
+            for refusal_kind, times in tallies.read_refusals(connection, survey.number).items():
+                samples["refused"].append(f'{{{survey_label},kind="{refusal_kind}"}} {times}')
+    lines = []
+    for counter_name, counter_samples in samples.items():
+        metric_name = f"discreet_{counter_name}_total"
+        lines += [f"# TYPE {metric_name} counter", *(metric_name + s for s in counter_samples)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 @general_router.get(

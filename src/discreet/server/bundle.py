@@ -164,12 +164,10 @@ class Bundle:
         survey : str
             Its name there.
         """
-        static_files = {f"static/{file_name}": content for file_name, content in self.files.items()}
+        page_files = {"index.html": self.render_page(collector, survey).encode()}
+        page_files |= {f"static/{file_name}": content for file_name, content in self.files.items()}
         written_paths = []
-        for file_name, content in {
-            "index.html": self.render_page(collector, survey).encode(),
-            **static_files,
-        }.items():
+        for file_name, content in page_files.items():
             file_path = folder / file_name
             file_path.parent.mkdir(parents=True, exist_ok=True)
             file_path.write_bytes(content)
@@ -177,22 +175,22 @@ class Bundle:
         return written_paths
 
     def _render_template(self, root: str, collector: str, survey: str, digest: str) -> str:
-        return _load_page_template().render(
-            root=root,
-            collector=collector,
-            survey=survey,
-            digest=digest,
-            policy=self.build_policy(root, collector) if collector else "",
-            integrity=self.compute_integrity,
-            importmap=Markup(self.format_import_map(root)),
-            modules=self.module_names,
-            words=[(tag, f"words/{tag}.json") for tag in self.words],
-            texts=self.words,
+        return (
+            load_templates()
+            .get_template("respond.html")
+            .render(
+                root=root,
+                collector=collector,
+                survey=survey,
+                digest=digest,
+                policy=self.build_policy(root, collector) if collector else "",
+                integrity=self.compute_integrity,
+                importmap=Markup(self.format_import_map(root)),
+                modules=self.module_names,
+                words=[(tag, f"words/{tag}.json") for tag in self.words],
+                texts=self.words,
+            )
         )
-
-
-def _load_page_template() -> jinja2.Template:
-    return load_templates().get_template("respond.html")
 
 
 def _hash_content(content: bytes) -> str:

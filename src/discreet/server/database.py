@@ -29,7 +29,15 @@ from discreet.errors import DiscreetError, FormatError
 from discreet.files.locks import hold_lock
 from discreet.server.keys import KeyFolder
 
-__all__ = ["Database", "find_rows", "get_keys", "insert_rows", "lock_survey", "make_insert"]
+__all__ = [
+    "Database",
+    "add_times",
+    "find_rows",
+    "get_keys",
+    "insert_rows",
+    "lock_survey",
+    "make_insert",
+]
 
 SQLITE_SYNCHRONOUS = "FULL"
 """For SQLite: NORMAL would lose acknowledged reports in a power failure."""
@@ -244,14 +252,13 @@ class Database:
             raise FormatError(f"{database_path}: cannot be opened: {error.strerror}") from None
 
     def _create_engine(self, pool_size: int) -> sql.Engine:
-        engine_options: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0}
+        engine_options: dict[str, Any] = {
+            "pool_size": pool_size,
+            "max_overflow": 0,
+            "execution_options": {"keys": self.keys},
+        }
         if not self.is_sqlite:
-            engine = sql.create_engine(
-                self.url,
-                pool_pre_ping=True,
-                execution_options={"keys": self.keys},
-                **engine_options,
-            )
+            engine = sql.create_engine(self.url, pool_pre_ping=True, **engine_options)
 
             @sql.event.listens_for(engine, "connect")
             def set_durable_commits(connection: Any, _: Any) -> None:
@@ -261,11 +268,12 @@ class Database:
             self._stack.callback(engine.dispose)
             return engine
         connect_arguments = {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False}
-        engine_options |= {
-            "connect_args": connect_arguments,
-            "execution_options": {"keys": self.keys},
-        }
-        engine = sql.create_engine(self.url, poolclass=sql.pool.QueuePool, **engine_options)
+        engine = sql.create_engine(
+            self.url,
+            poolclass=sql.pool.QueuePool,
+            connect_args=connect_arguments,
+            **engine_options,
+        )
         begin_statement = "BEGIN IMMEDIATE" if pool_size == 1 else "BEGIN"
 
         @sql.event.listens_for(engine, "connect")
@@ -431,6 +439,16 @@ def make_insert(connection: sql.Connection, table: sql.Table) -> Any:
     return on_postgres(table)
 
 
+def add_times(connection: sql.Connection, table: sql.Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert counters; what is there already is increased by ``times``."""
+    upsert = make_insert(connection, table)
+    upsert = upsert.on_conflict_do_update(
+        index_elements=list(table.primary_key.columns),
+        set_={"times": table.c.times + upsert.excluded.times},
+    )
+    connection.execute(upsert, rows)
+
+
 def insert_rows(
     connection: sql.Connection, table: sql.Table, rows: Sequence[tuple[Any, ...]]
 ) -> None:
@@ -473,8 +491,8 @@ def find_rows(
     connection: sql.Connection, table: sql.Table, survey_number: int, ids: Sequence[bytes]
 ) -> list[Any]:
     """Find the rows of a survey with these keys, without the survey column."""
-    key_column, *other_columns = [column.name for column in table.columns][1:]
-    column_names = ", ".join((key_column, *other_columns))
+    _, key_column, *_ = table.columns.keys()
+    column_names = ", ".join(table.columns.keys()[1:])
     if not ids:
         return []
     if connection.dialect.name == "sqlite":

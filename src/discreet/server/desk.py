@@ -22,10 +22,10 @@ from starlette.concurrency import run_in_threadpool
 from discreet.display.chart_parts import read_stylesheet
 from discreet.errors import DiscreetError, EstimationError
 from discreet.hosting.body_limit import ANONYMOUS_BODY_BYTES
-from discreet.hosting.serving import RequestLimits, read_request_body
 from discreet.privacy.guarantee import Guarantee, format_rounded_up
 from discreet.server import api, drafts, invitations, tallies
 from discreet.server.access import (
+    CROSS_SITE_DETAIL,
     SESSION_DAYS,
     Grant,
     format_session_cookie,
@@ -37,8 +37,13 @@ from discreet.server.desk_actions import DeskAction, run_action
 from discreet.server.evidence import format_factor
 from discreet.server.pages import Translator, describe_guarantee
 from discreet.server.prediction import make_prediction
-from discreet.server.problems import Problem
-from discreet.server.reports import get_server, require_guess_quota, require_request_quota
+from discreet.server.problems import Problem, make_missing_problem
+from discreet.server.reports import (
+    get_server,
+    read_large_body,
+    require_guess_quota,
+    require_request_quota,
+)
 from discreet.server.results import LIAR_SHARES, SurveyResults, format_report_count
 from discreet.server.sealed_arrivals import count_waiting
 from discreet.server.settling import MAX_WAIT_SECONDS, compute_pool_size
@@ -48,7 +53,6 @@ __all__ = ["create_desk_router"]
 
 MAX_FORM_BYTES = 1 << 20
 SERVER_FOLDER = Path(__file__).parent
-CROSS_SITE_DETAIL = "the desk takes requests from its own pages only"
 SESSION_ENDED_TEXT = "You are signed out: a session ends after a day."
 MAX_LETTERS = 200
 """Letters per page: each QR code takes time to draw."""
@@ -88,10 +92,6 @@ def create_desk_router(bundle: Bundle | None = None) -> APIRouter:
     return router
 
 
-def _make_problem(reason: str, sentence: str) -> Problem:
-    return Problem(reason, sentence)
-
-
 async def _read_fields(request: Request) -> dict[str, str]:
     """Read the fields of a form from our own pages; the session was checked before."""
     return await _read_form(request, MAX_FORM_BYTES)
@@ -105,9 +105,7 @@ async def _read_anonymous_fields(request: Request) -> dict[str, str]:
 async def _read_form(request: Request, limit: int) -> dict[str, str]:
     if not is_same_origin(request):
         raise Problem("cross-site", CROSS_SITE_DETAIL)
-    body = await read_request_body(
-        request, limit, _make_problem, RequestLimits(max_counted_bytes=limit)
-    )
+    body = await read_large_body(request, limit)
     try:
         form_values = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=1000)
     except ValueError:
@@ -311,12 +309,10 @@ class Desk:
         state = server.surveys.read_state(survey)
         guarantee = announcement.make_guarantee(survey.collection)
         if state is None:  # deleted by another process
-            raise Problem("not-found", "there is no survey of this name here")
+            raise make_missing_problem()
         with server.database.read() as connection:
             has_waiting = state == "closed" and count_waiting(connection, survey.number, 1) > 0
-            refusal_counts = tallies.load_tally(
-                connection, survey.number, survey.collection
-            ).rejected
+            refusal_counts = tallies.read_refusals(connection, survey.number)
         results, refusal_reason = None, ""
         try:
             results = SurveyResults(server.analyses.get_analysis(survey))
@@ -345,7 +341,7 @@ class Desk:
             },
             "results": results,
             "reason": refusal_reason,
-            "schema": getattr(survey.collection, "original", survey.collection.schema),
+            "schema": survey.collection.original,
             "liars": LIAR_SHARES,
             "most_letters": MAX_LETTERS,
             "prediction": None,

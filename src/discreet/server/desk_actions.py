@@ -114,7 +114,7 @@ async def _rehearse_survey(action: DeskAction) -> str:
 async def _create_next_wave(action: DeskAction) -> str:
     """Create a draft of the next wave, whose plan asks more about what mattered in this one."""
     survey = action.survey
-    if survey.collection.kind != "plan":
+    if not survey.collection.has_waves:
         raise Problem("state", "only plans have waves; make another collection")
     if survey.simulated:
         raise Problem("state", "invented people say nothing about what to ask real ones")

@@ -12,6 +12,7 @@ from discreet.errors import FormatError
 from discreet.files.documents import parse_document
 from discreet.files.yaml_text import convert_yaml_to_json
 from discreet.schema.schema import Categorical, Schema
+from discreet.server.publishing import convert_to_slug
 
 __all__ = ["EXAMPLE_QUESTIONS", "make_announcement", "parse_collection", "parse_whole_number"]
 
@@ -93,12 +94,9 @@ def _make_questionnaire(fields: Mapping[str, str]) -> Any:
 
 def make_announcement(fields: Mapping[str, str], collection: Any) -> Announcement:
     """Make the announcement of a collection from the same form."""
-    title = fields.get("title", "").strip() or getattr(collection, "title", "")
-    chosen_name = fields.get("name", "").strip()
-    slug = (
-        chosen_name or re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:64] or collection.kind
-    )
-    introduction = fields.get("introduction", "") or getattr(collection, "introduction", "")
+    title = fields.get("title", "").strip() or collection.title
+    slug = fields.get("name", "").strip() or convert_to_slug(title) or collection.kind
+    introduction = fields.get("introduction", "") or collection.introduction
     entry, withdrawal = fields.get("entry", "anyone"), fields.get("withdrawal", "blind")
     return Announcement(
         collection.digest,

@@ -109,18 +109,18 @@ def _format_tenths(value: float, round_towards: Callable[[float], int]) -> str:
 
 def find_strongest(model: NaiveBayesModel, statistics: Statistics) -> list[SupportedOdds]:
     """Find the strongest evidence for classes, first what is certainly more than chance."""
-    evidence = []
-    for feature_name, cell_label, class_label, log_odds in find_strongest_evidence(
-        model, _count_cells(statistics)
-    ):
-        supported_range = estimate_odds_range(
-            statistics, (feature_name, cell_label), class_label
-        ) or (0.0, math.inf)
-        evidence.append(
-            SupportedOdds(
-                f"{feature_name} = {cell_label}", class_label, math.exp(log_odds), supported_range
-            )
+    evidence = [
+        SupportedOdds(
+            f"{feature_name} = {cell_label}",
+            class_label,
+            math.exp(log_odds),
+            estimate_odds_range(statistics, (feature_name, cell_label), class_label)
+            or (0.0, math.inf),
         )
+        for feature_name, cell_label, class_label, log_odds in find_strongest_evidence(
+            model, _count_cells(statistics)
+        )
+    ]
     return sorted(evidence, key=lambda entry: (-max(entry.least_supported, 1.0), -entry.odds))
 
 
@@ -156,13 +156,9 @@ def estimate_odds_range(
     table = statistics.tables.get(feature_name)
     if table is None or cell_label not in table.cells.labels:
         return None
-    class_labels = [format_value(schema_class) for schema_class in statistics.schema.classes]
-    in_class = np.array([class_label == schema_label for schema_label in class_labels])
-    in_others = (
-        ~in_class
-        if other_label is None
-        else np.array([other_label == schema_label for schema_label in class_labels])
-    )
+    class_labels = np.array([format_value(label) for label in statistics.schema.classes])
+    in_class = class_labels == class_label
+    in_others = ~in_class if other_label is None else class_labels == other_label
     normal_quantile = NormalDist().inv_cdf(
         1 - 0.025 / (4 * _count_cells(statistics) * max(len(class_labels) - 1, 1))
     )

@@ -74,16 +74,9 @@ def pack_integers(value: Sequence[int]) -> bytes:
 
 def compute_longest_value(collection: Collection) -> int:
     """Compute the longest packed report of a collection in bytes; all sealed rows are that long."""
-
-    def choose_size(magnitude: int) -> int:
-        return next(
-            size
-            for size in INTEGER_SIZES
-            if size == INTEGER_SIZES[-1] or magnitude < 1 << (8 * size - 1)
-        )
-
     return max(
-        channel.width * choose_size(channel.max_magnitude) for channel in collection.questions
+        channel.width * len(pack_integers([channel.max_magnitude]))
+        for channel in collection.questions
     )
 
 

@@ -118,29 +118,20 @@ def render_letters(
 
     announcement = survey.announcement
     catalogues = Bundle().words
-    language = next(
-        (
-            language_tag
-            for language_tag in (tag, announcement.language, announcement.language[:2])
-            if language_tag in catalogues
-        ),
-        "en",
-    )
+    wanted_tags = (tag, announcement.language, announcement.language[:2])
+    language = next((wanted_tag for wanted_tag in wanted_tags if wanted_tag in catalogues), "en")
     code_letters = []
     for code in codes:
         link = make_link(base_url, survey.slug, announcement.digest, code)
         code_letters.append((code, link, Markup(draw_qr_code(link))))
-    return (
-        load_templates()
-        .get_template("letters.html")
-        .render(
-            say=Translator(language, catalogues[language]),
-            title=survey.title(language),
-            told=announcement,
-            hand=getattr(survey.collection, "device", "") == "hand",
-            **describe_guarantee(announcement.make_guarantee(survey.collection)),
-            address=f"{base_url}/s/{survey.slug}",
-            letters=code_letters,
-            digest=digest,
-        )
+    template = load_templates().get_template("letters.html")
+    return template.render(
+        say=Translator(language, catalogues[language]),
+        title=survey.title(language),
+        told=announcement,
+        hand=survey.collection.device == "hand",
+        **describe_guarantee(announcement.make_guarantee(survey.collection)),
+        address=f"{base_url}/s/{survey.slug}",
+        letters=code_letters,
+        digest=digest,
     )

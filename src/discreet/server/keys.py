@@ -26,12 +26,7 @@ from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from discreet.errors import DiscreetError, FormatError
-from discreet.files.atomic_writing import (
-    destroy_file,
-    make_private_folder,
-    sync_path,
-    write_atomic,
-)
+from discreet.files.atomic_writing import destroy_file, sync_path, write_atomic
 
 __all__ = ["Key", "KeyFolder", "KeyFolderError", "LostKeyError", "format_key_name"]
 
@@ -140,16 +135,13 @@ class KeyFolder:
         file_text = f"{KEY_FILE_HEADER}\n{secret.hex()}\n"
         key_path = self._make_path(key_name)
         try:
-            missing = [one for one in self.folder.parents if not one.exists()]
+            missing = [parent for parent in self.folder.parents if not parent.exists()]
             if not write_atomic(key_path, file_text, private=True, exclusive=True):
                 raise FormatError(f"{key_path}: there is a key of this name already")
-            for one in (
-                key_path.parent,
-                self.folder,
-                *missing,
-            ):  # folders are names in folders, too
+            # folders are names in folders, too
+            for folder in (key_path.parent, self.folder, *missing):
                 with suppress(PermissionError):  # it may be written to and not read
-                    sync_path(one.parent)
+                    sync_path(folder.parent)
         except FormatError as error:
             raise KeyFolderError(str(error)) from None
         except OSError as error:
@@ -228,11 +220,9 @@ class KeyFolder:
 
     def forget_batches(self, survey_number: int, live_names: Iterable[str]) -> None:
         """Remove the batch keys of a survey from memory, except those that are live."""
-        name_prefix, kept_names = format_key_name(survey_number, 0)[:-16], set(live_names)
-        for key_name in [
-            key_name for key_name in self._loaded_keys if key_name.startswith(name_prefix)
-        ]:
-            if key_name not in kept_names:
+        name_prefix = format_key_name(survey_number, 0)[:-16]
+        for key_name in set(self._loaded_keys).difference(live_names):
+            if key_name.startswith(name_prefix):
                 self._loaded_keys.pop(key_name, None)
 
     def list_batches(self) -> list[tuple[int, int]]:
@@ -248,7 +238,3 @@ class KeyFolder:
         """Overwrite a key and remove it; do nothing if it is already gone."""
         self._loaded_keys.pop(key_name, None)
         destroy_file(self._make_path(key_name))
-
-    def make_folder(self) -> Path:
-        """Create the folder, readable by its owner only, and return it."""
-        return make_private_folder(self.folder)

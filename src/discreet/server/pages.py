@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -27,7 +28,6 @@ from discreet.server.reports import (
     get_server,
     require_request_quota,
 )
-from discreet.server.surveys import utc_day
 
 __all__ = ["compute_posterior", "create_public_router", "describe_guarantee"]
 
@@ -88,74 +88,85 @@ def create_public_router(bundle: Bundle | None = None) -> APIRouter:
     bundle : Bundle, optional
         That of the package if not given.
     """
-    page_bundle = bundle or Bundle()
-    router, environment = APIRouter(include_in_schema=False), load_templates()
-    page_html = page_bundle.render_page()
-    policy_headers = {"Content-Security-Policy": page_bundle.build_policy()}
-    compressed_files = {
-        file_name: gzip.compress(content, mtime=0)
-        for file_name, content in page_bundle.files.items()
-    }
-    compressed_page = gzip.compress(page_html.encode(), mtime=0)
+    pages, router = PublicPages(bundle or Bundle()), APIRouter(include_in_schema=False)
+    routes: tuple[tuple[str, Callable[..., Any]], ...] = (
+        ("/static/{name:path}", pages.get_static_file),
+        ("/s/{slug}", pages.get_page),
+        ("/s/{slug}/about", pages.show_about),
+        ("/", pages.list_surveys),
+    )
+    for path, handler in routes:
+        router.add_api_route(path, handler, methods=READ_METHODS, response_model=None)
+    return router
 
-    @router.api_route("/static/{name:path}", methods=READ_METHODS)
-    async def get_static_file(request: Request, name: str) -> Response:
-        if name not in page_bundle.files:
+
+class PublicPages:
+    """The public pages, a method for each.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle, self.page = bundle, bundle.render_page().encode()
+        self.policy_headers = {"Content-Security-Policy": bundle.build_policy()}
+        self.compressed_page = gzip.compress(self.page, mtime=0)
+        self.compressed_files = {
+            file_name: gzip.compress(content, mtime=0)
+            for file_name, content in bundle.files.items()
+        }
+
+    async def get_static_file(self, request: Request, name: str) -> Response:
+        """Return a file of the respondent's page."""
+        if name not in self.bundle.files:
             raise Problem("not-found")
-        etag = f'"{page_bundle.compute_integrity(name)}"'
+        etag = f'"{self.bundle.compute_integrity(name)}"'
         headers = {"ETag": etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
-        media_type = MEDIA_TYPES["." + name.rpartition(".")[2]]
+        headers["Content-Type"] = MEDIA_TYPES["." + name.rpartition(".")[2]]
         return _make_encoded_response(
-            request,
-            page_bundle.files[name],
-            compressed_files[name],
-            headers | {"Content-Type": media_type},
+            request, self.bundle.files[name], self.compressed_files[name], headers
         )
 
-    @router.api_route("/s/{slug}", methods=READ_METHODS)
-    async def get_page(request: Request, slug: Slug) -> Response:
-        server = require_request_quota(request)
-        try:
-            await find_published_survey(server, slug)
-            status_code = 200
-        except Problem:
-            status_code = 404
-        headers = policy_headers | {"Content-Type": MEDIA_TYPES[".html"], "Vary": "Accept-Encoding"}
+    async def get_page(self, request: Request, slug: Slug) -> Response:
+        """Return the respondent's page; of a survey that nobody has to know of, with 404."""
+        require_request_quota(request)
+        headers = {**self.policy_headers, "Content-Type": MEDIA_TYPES[".html"]}
         page_response = _make_encoded_response(
-            request, page_html.encode(), compressed_page, headers
+            request, self.page, self.compressed_page, headers | {"Vary": "Accept-Encoding"}
         )
-        page_response.status_code = status_code
+        try:
+            await find_published_survey(request, slug)
+        except Problem:
+            page_response.status_code = 404
         return page_response
 
-    @router.api_route("/s/{slug}/about", methods=READ_METHODS)
-    async def show_about(request: Request, slug: Slug) -> HTMLResponse:
-        server, survey = get_server(request), await find_visible_survey(request, slug)
-        say = choose_translator(page_bundle, request, list(survey.announcement.words))
-        content = {
-            "say": say,
-            "title": survey.title(say.tag),
-            "survey": survey,
-            "base": server.settings.base_url,
-            "digest": page_bundle.digest,
+    async def show_about(self, request: Request, slug: Slug) -> HTMLResponse:
+        """Show what a survey promises, what this server sees, and how to verify."""
+        survey = await find_visible_survey(request, slug)
+        say = choose_translator(self.bundle, request, list(survey.announcement.words))
+        return self._render(
+            "about.html",
+            say,
+            title=survey.title(say.tag),
+            survey=survey,
+            base=get_server(request).settings.base_url,
             **describe_guarantee(survey.announcement.make_guarantee(survey.collection)),
-        }
-        return HTMLResponse(environment.get_template("about.html").render(content))
+        )
 
-    @router.api_route("/", methods=READ_METHODS)
-    def list_surveys(request: Request) -> HTMLResponse:
-        server, today = require_request_quota(request), utc_day()
-        say = choose_translator(page_bundle, request, [])
+    def list_surveys(self, request: Request) -> HTMLResponse:
+        """List the surveys that are open today."""
+        server, say = require_request_quota(request), choose_translator(self.bundle, request, [])
         open_surveys = [
-            (survey, survey.title(say.tag))
-            for survey, state in server.surveys.list_surveys()
-            if state == "open" and survey.announcement.get_state(today) == "open"
+            (survey, survey.title(say.tag)) for survey in server.surveys.list_open_surveys()
         ]
-        content = {"say": say, "surveys": open_surveys, "digest": page_bundle.digest}
-        return HTMLResponse(environment.get_template("list.html").render(content))
+        return self._render("list.html", say, surveys=open_surveys)
 
-    return router
+    def _render(self, template_name: str, say: Translator, **content: Any) -> HTMLResponse:
+        template = load_templates().get_template(template_name)
+        return HTMLResponse(template.render(say=say, digest=self.bundle.digest, **content))
 
 
 def describe_guarantee(guarantee: Guarantee) -> dict[str, Any]:

@@ -91,13 +91,11 @@ def _list_reasons(explanation: Explanation, statistics: Statistics) -> list[Supp
             statement, favoured_class, math.exp(min(abs(log_odds), 700)), supported_range
         )
 
-    reasons = []
-    for contribution in explanation.evidence:
-        answer = (contribution.feature, contribution.value)
-        reasons.append(
-            make_reason(
-                f"{contribution.feature} = {contribution.value}", contribution.log_odds, answer
-            )
-        )
-    reasons.append(make_reason("before any answer", explanation.prior))
-    return [*reasons, make_reason("all together", explanation.log_odds)]
+    return [
+        *(
+            make_reason(f"{item.feature} = {item.value}", item.log_odds, (item.feature, item.value))
+            for item in explanation.evidence
+        ),
+        make_reason("before any answer", explanation.prior),
+        make_reason("all together", explanation.log_odds),
+    ]

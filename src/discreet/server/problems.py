@@ -34,6 +34,7 @@ __all__ = [
     "ProblemBody",
     "add_problem_handlers",
     "describe_responses",
+    "make_missing_problem",
     "make_problem_response",
 ]
 
@@ -102,6 +103,11 @@ class Problem(DiscreetError):  # noqa: N818 - the term of RFC 9457
             "detail": self.detail,
             **self.extra_members,
         }
+
+
+def make_missing_problem() -> Problem:
+    """Make the problem of a survey that is not here, or that nobody has to know of."""
+    return Problem("not-found", "there is no survey of this name here")
 
 
 class ProblemBody(BaseModel):
@@ -186,10 +192,15 @@ def add_problem_handlers(app: FastAPI, routers: Sequence[APIRouter]) -> None:
 def _list_methods(routers: Sequence[APIRouter], request: Request) -> set[str]:
     """List the methods that the path of a request supports."""
     allowed_methods: set[str] = set()
-    for route in (route for router in routers for route in router.routes):
-        if route.matches(request.scope)[0] is not Match.NONE:
-            allowed_methods |= getattr(route, "methods", None) or set()
+    for route in _list_matching(routers, request.scope):
+        allowed_methods |= getattr(route, "methods", None) or set()
     return allowed_methods
+
+
+def _list_matching(routers: Sequence[APIRouter], scope: Any) -> list[Any]:
+    """List the routes for a path, whatever the method."""
+    routes = (route for router in routers for route in router.routes)
+    return [route for route in routes if route.matches(scope)[0] is not Match.NONE]
 
 
 def _find_without_slash(routers: Sequence[APIRouter], request: Request) -> str:
@@ -200,11 +211,9 @@ def _find_without_slash(routers: Sequence[APIRouter], request: Request) -> str:
     path = request.url.path.rstrip("/")
     if path == request.url.path or not path:
         return ""
-    scope = {**request.scope, "path": path}
-    for route in (route for router in routers for route in router.routes):
-        if route.matches(scope)[0] is not Match.NONE:
-            return quote(path) + (f"?{request.url.query}" if request.url.query else "")
-    return ""
+    if not _list_matching(routers, {**request.scope, "path": path}):
+        return ""
+    return quote(path) + (f"?{request.url.query}" if request.url.query else "")
 
 
 class Notices:

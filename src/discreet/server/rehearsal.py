@@ -31,7 +31,7 @@ __all__ = ["create_rehearsal", "simulate_records"]
 def simulate_records(collection: Any, respondents: int) -> dict[str, Any]:
     """Simulate columns of records whose answers depend on the class."""
     rng = np.random.default_rng()
-    schema = getattr(collection, "original", collection.schema)
+    schema = collection.original
     weights = np.arange(len(schema.classes), 0, -1.0)
     class_indices = rng.choice(len(schema.classes), respondents, p=weights / weights.sum())
     class_positions = class_indices / max(len(schema.classes) - 1, 1)
@@ -70,13 +70,13 @@ def create_rehearsal(
     """
     rehearsal_name = announcement.name[: 64 - len(SIMULATED_SUFFIX)].rstrip("-") + SIMULATED_SUFFIX
     existing_survey = surveys.SurveyStore(database).find_survey(rehearsal_name)
-    if existing_survey is not None and existing_survey.collection.digest != collection.digest:
+    if existing_survey is not None:
+        if existing_survey.collection.digest == collection.digest:
+            return rehearsal_name
         raise FormatError(
             f"{rehearsal_name} holds simulated answers to another {collection.kind}; "
             "delete it first"
         )
-    if existing_survey is not None:
-        return rehearsal_name
     simulated_words = {
         tag: replace(page_words, title=f"SIMULATED: {page_words.title}")
         for tag, page_words in announcement.words.items()

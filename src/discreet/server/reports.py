@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from discreet.collection.announcement import MAX_REPORT_BYTES
 from discreet.collection.report import ALREADY_SHUFFLED, ID_PATTERN, Report, derive_report_id
@@ -27,7 +27,7 @@ from discreet.server import invitations
 from discreet.server.arrivals import store_batch
 from discreet.server.intake import ReportRow, read_batch_rows
 from discreet.server.limits import RateLimiter
-from discreet.server.problems import Problem, describe_responses
+from discreet.server.problems import Problem, describe_responses, make_missing_problem
 from discreet.server.running import Server
 from discreet.server.settling import withdraw_report
 from discreet.server.surveys import Survey
@@ -39,6 +39,7 @@ __all__ = [
     "find_visible_survey",
     "get_server",
     "make_body_reader",
+    "read_large_body",
     "require_guess_quota",
     "require_request_quota",
     "routers",
@@ -105,25 +106,26 @@ def require_guess_quota(request: Request, tried_kind: str) -> Server:
     return server
 
 
-async def find_published_survey(server: Server, slug: str) -> Survey:
+async def find_published_survey(request: Request, slug: Slug) -> Survey:
     """Find a survey that was ever opened; drafts are refused as not found."""
-    survey = server.surveys.get_cached(slug) or await server.find_survey(slug)
+    server = get_server(request)
+    survey = await server.find_survey(slug)
     is_published = server.surveys.is_known_published(survey)
     if is_published or await run_in_threadpool(server.surveys.is_published, survey):
         return survey
-    raise Problem("not-found", OUTCOME_DETAILS["not-found"])
+    raise make_missing_problem()
 
 
 async def find_visible_survey(request: Request, slug: Slug) -> Survey:
     """Find a survey that was ever opened, or a draft for a collector with a token or session."""
     server = require_request_quota(request)
     try:
-        return await find_published_survey(server, slug)
+        return await find_published_survey(request, slug)
     except Problem:
         try:
             await run_in_threadpool(server.access.require_role, request, "viewer")
         except Problem:  # not even that it exists
-            raise Problem("not-found", OUTCOME_DETAILS["not-found"]) from None
+            raise make_missing_problem() from None
         return await server.find_survey(slug)
 
 
@@ -131,14 +133,17 @@ def _is_allowed(limits: RateLimiter, request: Request) -> bool:
     return limits.allow_request(request.client.host if request.client else None)
 
 
-def _make_problem(reason: str, sentence: str) -> Problem:
-    return Problem(reason, sentence)
-
-
 def _require_media_type(request: Request, *allowed_types: str) -> None:
     stated_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if stated_type not in allowed_types:
         raise Problem("media-type", f"send the body as {allowed_types[0]}")
+
+
+async def read_large_body(request: Request, max_bytes: int) -> bytes:
+    """Read a body of at most this length; of senders who were authenticated, unless it is small."""
+    return await read_request_body(
+        request, max_bytes, Problem, RequestLimits(max_counted_bytes=max_bytes)
+    )
 
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -152,12 +157,7 @@ def make_body_reader(model: type[Body]) -> Callable[[Request], Coroutine[Any, An
 
     async def read_body(request: Request) -> Body:
         _require_media_type(request, "application/json")
-        content = await read_request_body(
-            request,
-            MAX_DOCUMENT_BYTES,
-            _make_problem,
-            RequestLimits(max_counted_bytes=MAX_DOCUMENT_BYTES),
-        )
+        content = await read_large_body(request, MAX_DOCUMENT_BYTES)
         try:
             return model.model_validate_json(content)
         except ValidationError as error:
@@ -181,7 +181,7 @@ OUTCOME_DETAILS = {
     "closed": "this survey is closed; nothing was stored",
     "not-open": "this survey is not open yet",
     "invitation": "this survey needs an invitation that was not used before",
-    "not-found": "there is no survey of this name here",
+    "not-found": make_missing_problem().detail,
 }
 
 
@@ -194,9 +194,9 @@ async def store_report(request: Request) -> Response:
     """
     server = require_request_quota(request)
     slug = request.path_params["slug"]
-    survey = await find_published_survey(server, slug)
+    survey = await find_published_survey(request, slug)
     _require_media_type(request, "application/json")
-    body = await read_request_body(request, MAX_REPORT_BYTES, _make_problem, REPORT_PATIENCE)
+    body = await read_request_body(request, MAX_REPORT_BYTES, Problem, REPORT_PATIENCE)
     try:
         report = Report.from_json(body)
     except FormatError as error:
@@ -235,6 +235,8 @@ def _format_fault(survey: Survey, fault: str) -> str:
     return sentences.get(fault, "no respondent could have sent this report")
 
 
+STORING_PROBLEMS = ("not-found", "oversized", "too-many", "busy", "unavailable")
+REPORT_PROBLEMS = ("invitation", "not-open", "slow", "id-reused", "closed", "withdrawn", "report")
 SLUG_PARAMETER = {
     "name": "slug",
     "in": "path",
@@ -250,21 +252,7 @@ raw_router.add_api_route(
     response_model=ReportOutcome,
     responses={
         200: {"model": ReportOutcome, "description": "The same report was stored before"},
-        **describe_responses(
-            "invitation",
-            "not-open",
-            "not-found",
-            "slow",
-            "id-reused",
-            "closed",
-            "withdrawn",
-            "oversized",
-            "media-type",
-            "report",
-            "too-many",
-            "busy",
-            "unavailable",
-        ),
+        **describe_responses(*REPORT_PROBLEMS, "media-type", *STORING_PROBLEMS),
     },
     openapi_extra={
         "parameters": [
@@ -312,16 +300,7 @@ raw_router.add_api_route(
     "/batch",
     response_model=BatchOutcomes,
     responses=describe_responses(
-        "unauthorized",
-        "forbidden",
-        "not-found",
-        "slow",
-        "oversized",
-        "media-type",
-        "invalid",
-        "too-many",
-        "busy",
-        "unavailable",
+        "unauthorized", "forbidden", "slow", "media-type", "invalid", *STORING_PROBLEMS
     ),
     openapi_extra={
         "requestBody": {
@@ -343,9 +322,7 @@ async def store_reports(request: Request, slug: Slug) -> BatchOutcomes:
     await run_in_threadpool(server.access.require_role, request, "owner")
     survey = await server.find_survey(slug)
     _require_media_type(request, PARQUET_MEDIA_TYPE, "application/octet-stream")
-    content = await read_request_body(
-        request, MAX_BATCH_BYTES, _make_problem, RequestLimits(max_counted_bytes=MAX_BATCH_BYTES)
-    )
+    content = await read_large_body(request, MAX_BATCH_BYTES)
     row_pieces = read_batch_rows(survey.collection, content)
     outcome_counts: Counter[str] = Counter()
     pending_outcomes: asyncio.Future[Counter[str]] | None = None
@@ -361,7 +338,7 @@ async def store_reports(request: Request, slug: Slug) -> BatchOutcomes:
             lambda rows=rows: _store_rows(server, survey, rows)  # type: ignore[misc]
         )
     if outcome_counts["not-found"]:
-        raise Problem("not-found", OUTCOME_DETAILS["not-found"])
+        raise make_missing_problem()
     counted, repeated = outcome_counts.pop("counted", 0), outcome_counts.pop("repeated", 0)
     return BatchOutcomes(counted=counted, repeated=repeated, refused=dict(outcome_counts))
 
@@ -380,18 +357,10 @@ class WithdrawalKey(BaseModel):
     key: str = Field(pattern=f"^{ID_PATTERN.pattern}$", description="32 hexadecimal digits")
 
 
-class ReportIdConvertor(Convertor[str]):
+class ReportIdConvertor(StringConvertor):
     """The id of a report in a path."""
 
     regex = ID_PATTERN.pattern
-
-    def convert(self, value: str) -> str:
-        """The id."""
-        return value
-
-    def to_string(self, value: str) -> str:
-        """The same."""
-        return value
 
 
 register_url_convertor("identity", ReportIdConvertor())
@@ -402,15 +371,7 @@ register_url_convertor("identity", ReportIdConvertor())
     status_code=204,
     response_class=Response,
     responses=describe_responses(
-        "wrong-key",
-        "no-withdrawal",
-        "not-found",
-        "closed",
-        "oversized",
-        "invalid",
-        "too-many",
-        "busy",
-        "unavailable",
+        "wrong-key", "no-withdrawal", "closed", "invalid", *STORING_PROBLEMS
     ),
 )
 async def withdraw_by_key(
@@ -421,21 +382,17 @@ async def withdraw_by_key(
 ) -> Response:
     """Withdraw a report: it is deleted and taken out of the tally, and cannot be sent again."""
     server = require_request_quota(request)
-    survey = await find_published_survey(server, slug)
+    survey = await find_published_survey(request, slug)
     if survey.announcement.withdrawal == "none":
         raise Problem("no-withdrawal", "reports to this survey cannot be withdrawn")
     if derive_report_id(bytes.fromhex(body.key)) != id:
         raise Problem("wrong-key", "this is not the key of the report")
-
     state_by_date = survey.announcement.get_state(server.writer.get_today())
-
-    def withdraw_stored() -> str:
-        with server.database.write() as connection:
-            return withdraw_report(
-                connection, survey.number, survey.collection, bytes.fromhex(id), state_by_date
-            )
-
-    outcome = await server.run_in_writer(withdraw_stored)
+    outcome = await server.run_transaction(
+        lambda connection: withdraw_report(
+            connection, survey.number, survey.collection, bytes.fromhex(id), state_by_date
+        )
+    )
     if outcome == "closed":
         raise Problem("closed", "this survey is closed; nothing was withdrawn")
     if outcome == "not-found":

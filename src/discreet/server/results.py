@@ -116,14 +116,8 @@ class SurveyResults:
         statistics = self.analysis.statistics
         min_scores, max_scores = self._compute_scores(statistics.schema.target)
         return [
-            Share(
-                format_value(label),
-                total / self.respondents,
-                math.sqrt(variance) / self.respondents,
-                min_score,
-                max_score,
-            )
-            for label, total, variance, min_score, max_score in zip(
+            self._make_share(format_value(label), *numbers)
+            for label, *numbers in zip(
                 statistics.schema.classes,
                 statistics.totals,
                 statistics.variances,
@@ -133,31 +127,26 @@ class SurveyResults:
             )
         ]
 
+    def _make_share(
+        self, label: str, count: float, variance: float, min_score: float, max_score: float
+    ) -> Share:
+        standard_error = math.sqrt(max(variance, 0.0)) / self.respondents
+        return Share(label, count / self.respondents, standard_error, min_score, max_score)
+
     @cached_property
     def features(self) -> dict[str, list[Share]]:
         """Joint shares of cells and classes, by feature, for features asked by cell."""
         statistics, shares_by_feature = self.analysis.statistics, {}
+        target = statistics.schema.target
         for feature_name, table in statistics.tables.items():
-            min_scores, max_scores = self._compute_scores(feature_name)
-            cell_shares = []
-            for class_index, label in enumerate(statistics.schema.classes):
-                for cell_index, cell_label in enumerate(table.cells.labels):
-                    standard_error = (
-                        math.sqrt(max(float(table.variances[class_index, cell_index]), 0.0))
-                        / self.respondents
-                    )
-                    share_value = float(table.counts[class_index, cell_index]) / self.respondents
-                    share_label = f"{cell_label}, {statistics.schema.target} {format_value(label)}"
-                    cell_shares.append(
-                        Share(
-                            share_label,
-                            share_value,
-                            standard_error,
-                            float(min_scores[class_index, cell_index]),
-                            float(max_scores[class_index, cell_index]),
-                        )
-                    )
-            shares_by_feature[feature_name] = cell_shares
+            numbers = np.stack(
+                [table.counts, table.variances, *self._compute_scores(feature_name)], axis=-1
+            ).tolist()
+            shares_by_feature[feature_name] = [
+                self._make_share(f"{cell_label}, {target} {format_value(label)}", *cell_numbers)
+                for label, class_numbers in zip(statistics.schema.classes, numbers, strict=True)
+                for cell_label, cell_numbers in zip(table.cells.labels, class_numbers, strict=True)
+            ]
         return shares_by_feature
 
     @cached_property
@@ -297,15 +286,14 @@ class SurveyResults:
         count_text = format_report_count(self.analysis.tally.reports)
         if self.accuracy is not None:
             low, high = (100 * end for end in self.accuracy.interval)
-            accuracy_text = (
-                f"about {100 * self.accuracy.accuracy:.0f} of 100 people, between {low:.0f} and "
-            )
-            accuracy_text = (
-                f"{accuracy_text}{high:.0f}" if high < 99.5 else f"at least {low:.0f} of 100 people"
-            )
-            doubt_text = " Whether it is better is not sure yet."
-            if low > 100 * largest_share.interval[1]:
-                doubt_text = ""
+            accuracy_text = f"at least {low:.0f} of 100 people"
+            if high < 99.5:
+                accuracy_text = (
+                    f"about {100 * self.accuracy.accuracy:.0f} of 100 people, between {low:.0f} "
+                    f"and {high:.0f}"
+                )
+            is_better = low > 100 * largest_share.interval[1]
+            doubt_text = "" if is_better else " Whether it is better is not sure yet."
             return (
                 f"{count_text}: a classifier made from half of them would be right for "
                 f"{accuracy_text}; always saying “{largest_share.label}”: about "

@@ -5,28 +5,73 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+import sqlalchemy as sql
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, FormatError
 from discreet.server import surveys
-from discreet.server.access import Access
+from discreet.server.access import Access, Grant
 from discreet.server.analysis import Analyses
 from discreet.server.database import Database
 from discreet.server.erasure import erase_deleted, is_pending
 from discreet.server.limits import RateLimiter
-from discreet.server.problems import NOTICES, Problem, format_reason, make_internal_problem
-from discreet.server.settings import ServerSettings
+from discreet.server.problems import (
+    NOTICES,
+    Problem,
+    format_reason,
+    make_internal_problem,
+    make_missing_problem,
+)
 from discreet.server.settling import SettledPiece, clear_orphaned_keys, settle_piece
 from discreet.server.surveys import Survey, SurveyStore, utc_day
 from discreet.server.writer import Writer, WriterBusy
 
-__all__ = ["Server"]
+__all__ = ["Server", "ServerSettings"]
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """Settings of a server.
+
+    Parameters
+    ----------
+    base_url : str
+        The public address of the server, such as ``https://survey.example.org``.
+    rate, burst : float
+        Requests per second and at once from one address
+        (:class:`~discreet.server.limits.RateLimiter`).
+    settle_interval : float
+        Seconds between two rounds of upkeep, which settle where enough reports wait.
+    contact : str
+        For ``/.well-known/security.txt``: an address such as ``mailto:security@example.org``.
+    """
+
+    base_url: str = "http://127.0.0.1:8000"
+    rate: float = 30.0
+    burst: float = 600.0
+    settle_interval: float = 5.0
+    contact: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.base_url.startswith(("http://", "https://")) or self.base_url.endswith("/"):
+            raise FormatError(
+                f"the address is {self.base_url!r}; write it as https://survey.example.org, "
+                "without a slash at the end"
+            )
+        if not (self.rate >= 0 and self.burst >= 1 and self.settle_interval > 0):
+            raise FormatError("rate is at least 0, burst at least 1, settle_interval above 0")
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the server is reached by https."""
+        return self.base_url.startswith("https://")
 
 
 class Server:
@@ -90,7 +135,7 @@ class Server:
             self.surveys.find_survey, slug
         )
         if survey is None:
-            raise Problem("not-found", "there is no survey of this name here")
+            raise make_missing_problem()
         return survey
 
     async def run_in_writer(self, work: Callable[[], T]) -> T:
@@ -99,6 +144,27 @@ class Server:
             return await self.writer.run_job(work)
         except WriterBusy:
             raise Problem("busy", "the server is stopping") from None
+
+    async def run_transaction(self, work: Callable[[sql.Connection], T]) -> T:
+        """Run work in the writer's thread, in one transaction; return its result."""
+
+        def write() -> T:
+            with self.database.write() as connection:
+                return work(connection)
+
+        return await self.run_in_writer(write)
+
+    async def run_recorded(
+        self, grant: Grant, action: str, work: Callable[[sql.Connection], T]
+    ) -> T:
+        """Run an action of a collector in one transaction, and count it as done by them."""
+
+        def run_and_record(connection: sql.Connection) -> T:
+            result = work(connection)
+            self.access.record_action(connection, grant, action)
+            return result
+
+        return await self.run_transaction(run_and_record)
 
     # ---------------------------------------------------------------- settling
 
@@ -162,12 +228,11 @@ class Server:
     async def close_survey(self, survey: Survey, record_action: Callable[[Any], None]) -> None:
         """Close a survey and settle all waiting reports, however few."""
 
-        def close_and_record() -> None:
-            with self.database.write() as connection:
-                surveys.set_state(connection, survey.number, "closed")
-                record_action(connection)
+        def close_and_record(connection: sql.Connection) -> None:
+            surveys.set_state(connection, survey.number, "closed")
+            record_action(connection)
 
-        await self.run_in_writer(close_and_record)
+        await self.run_transaction(close_and_record)
         await self.settle_survey(survey, 1)
 
     async def _run_upkeep(self) -> None:

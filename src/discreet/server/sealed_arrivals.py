@@ -49,18 +49,10 @@ REPORT_MARK = b"report|"  # kinds of marks, of one length
 CODE_MARK = b"invite|"
 ARRIVAL_HEADER = struct.Struct("<B32s16sqI")
 """Whether there is an invitation, its hash, id and question of the report, length of its value."""
+LIVE_STATES = ("sealing", "closed")
+"""Of keys under which arrivals may wait."""
 OVERSIZE_PADDING_BYTES = 64
 """A value beyond the longest of its survey, which a tally would refuse, is filled up to this."""
-
-
-class _StoredArrival(NamedTuple):
-    """A row of ``arrival`` without its survey."""
-
-    mark: bytes
-    code: bytes | None
-    batch: int
-    live: int
-    body: bytes
 
 
 class Arrival(NamedTuple):
@@ -105,6 +97,12 @@ def _read_key_states(connection: sql.Connection, survey_number: int) -> dict[int
     return {row.number: row.state for row in connection.execute(query)}
 
 
+def _list_keys(connection: sql.Connection, survey_number: int, *states: str) -> list[int]:
+    """List the numbers of the keys in one of these states."""
+    key_states = _read_key_states(connection, survey_number)
+    return [key_number for key_number, state in key_states.items() if state in states]
+
+
 def load_live_keys(
     connection: sql.Connection, survey_number: int, *, lost_allowed: bool = False
 ) -> dict[int, Key]:
@@ -119,11 +117,7 @@ def load_live_keys(
         batch since this transaction began to read.
     """
     key_folder, keys_by_number = get_keys(connection), {}
-    live_numbers = [
-        key_number
-        for key_number, state in _read_key_states(connection, survey_number).items()
-        if state != "spent"
-    ]
+    live_numbers = _list_keys(connection, survey_number, *LIVE_STATES)
     key_folder.forget_batches(
         survey_number, (format_key_name(survey_number, key_number) for key_number in live_numbers)
     )
@@ -161,35 +155,31 @@ def ensure_sealing_key(connection: sql.Connection, survey_number: int) -> Key:
 
 def list_closed_keys(connection: sql.Connection, survey_number: int) -> list[int]:
     """List the numbers of the keys whose batch is being settled."""
-    key_states = _read_key_states(connection, survey_number)
-    return [key_number for key_number, state in key_states.items() if state == "closed"]
+    return _list_keys(connection, survey_number, "closed")
 
 
 def read_key_age(connection: sql.Connection, survey_number: int) -> float:
     """Read the age in seconds of the oldest key: how long at least one batch has waited."""
-    key_folder, key_states = get_keys(connection), _read_key_states(connection, survey_number)
-    live_names = [
-        format_key_name(survey_number, key_number)
-        for key_number, state in key_states.items()
-        if state != "spent"
-    ]
-    return max(map(key_folder.read_age, live_names), default=0.0)
+    key_folder = get_keys(connection)
+    return max(
+        (
+            key_folder.read_age(format_key_name(survey_number, key_number))
+            for key_number in _list_keys(connection, survey_number, *LIVE_STATES)
+        ),
+        default=0.0,
+    )
 
 
 def set_key_age(connection: sql.Connection, survey_number: int, seconds: float) -> None:
     """Set the age of a survey's keys: 0 while too few wait, more if some were kept back."""
-    key_folder, key_states = get_keys(connection), _read_key_states(connection, survey_number)
-    for key_number in (key_number for key_number, state in key_states.items() if state != "spent"):
+    key_folder = get_keys(connection)
+    for key_number in _list_keys(connection, survey_number, *LIVE_STATES):
         key_folder.set_age(format_key_name(survey_number, key_number), seconds)
 
 
 def close_keys(connection: sql.Connection, survey_number: int) -> list[int]:
     """Close all keys to new arrivals; return their numbers."""
-    live_numbers = [
-        key_number
-        for key_number, state in _read_key_states(connection, survey_number).items()
-        if state != "spent"
-    ]
+    live_numbers = _list_keys(connection, survey_number, *LIVE_STATES)
     _set_key_state(connection, survey_number, live_numbers, "closed")
     return live_numbers
 
@@ -238,17 +228,14 @@ def destroy_spent_keys(
         that were killed.
     """
     key_folder, key_states = get_keys(connection), _read_key_states(connection, survey_number)
-    spent_numbers = [key_number for key_number, state in key_states.items() if state == "spent"]
-    orphan_numbers = (
-        [
+    dead_numbers = [key_number for key_number, state in key_states.items() if state == "spent"]
+    if orphans:
+        dead_numbers += [
             key_number
             for orphan_survey, key_number in key_folder.list_batches()
             if orphan_survey == survey_number and key_number not in key_states
         ]
-        if orphans
-        else []
-    )
-    destroyed_numbers = destroy_keys(key_folder, survey_number, (*spent_numbers, *orphan_numbers))
+    destroyed_numbers = destroy_keys(key_folder, survey_number, dead_numbers)
     if destroyed_numbers:
         key_columns = db.batch_key.c
         destroyed_rows = (
@@ -283,10 +270,9 @@ def count_waiting(
         False counts what was withdrawn, too.
     """
     arrival_columns = db.arrival.c
-    conditions = [
-        arrival_columns.survey == survey_number,
-        *([arrival_columns.live == 1] if live_only else []),
-    ]
+    conditions = [arrival_columns.survey == survey_number]
+    if live_only:
+        conditions.append(arrival_columns.live == 1)
     if key_numbers is not None:
         conditions.append(arrival_columns.batch.in_(key_numbers))
     counted_rows = sql.select(arrival_columns.mark).where(*conditions).limit(limit).subquery()
@@ -296,10 +282,11 @@ def count_waiting(
 
 
 def _seal_arrival(
-    key: Key, arrival: Arrival, longest_bytes: int, live: bool = True
+    key: Key, arrival: Arrival | WaitingArrival, longest_bytes: int
 ) -> tuple[Any, ...]:
     """Seal an arrival as a row without its survey; all bodies of a survey are equally long."""
-    row, code = arrival.row, arrival.code
+    live = arrival.live if isinstance(arrival, WaitingArrival) else True
+    row, code = arrival.arrival if isinstance(arrival, WaitingArrival) else arrival
     mark = key.compute_mark(REPORT_MARK, row.id)
     header = ARRIVAL_HEADER.pack(
         code is not None, code or bytes(32), row.id, row.question, len(row.value)
@@ -346,9 +333,7 @@ def find_arrivals(
         for report_id in report_ids
         for key in keys.values()
     ]
-    stored_rows = [
-        _StoredArrival._make(row) for row in find_rows(connection, db.arrival, survey_number, marks)
-    ]
+    stored_rows = find_rows(connection, db.arrival, survey_number, marks)
     return {waiting.arrival.row.id: waiting for waiting in open_arrivals(stored_rows, keys)}
 
 
@@ -379,12 +364,7 @@ def insert_arrivals(
         return
     key = ensure_sealing_key(connection, survey_number)
     sealed_rows = sorted(
-        (
-            _seal_arrival(key, arrival, longest_bytes)
-            if isinstance(arrival, Arrival)
-            else _seal_arrival(key, arrival.arrival, longest_bytes, arrival.live)
-            for arrival in arrivals
-        ),
+        (_seal_arrival(key, arrival, longest_bytes) for arrival in arrivals),
         key=lambda row: row[0],
     )
     insert_rows(connection, db.arrival, [(survey_number, *row) for row in sealed_rows])

@@ -16,7 +16,6 @@ one: otherwise a report would be settled alone, in one transaction with its invi
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -25,7 +24,7 @@ import sqlalchemy as sql
 from discreet.collection.announcement import Announcement
 from discreet.collection.protocol import Collection
 from discreet.server import database as db
-from discreet.server.database import Database, find_rows, insert_rows, lock_survey, make_insert
+from discreet.server.database import Database, add_times, find_rows, insert_rows, lock_survey
 from discreet.server.intake import ReportRow
 from discreet.server.sealed_arrivals import (
     WaitingArrival,
@@ -128,78 +127,99 @@ def settle_piece(
         min_batch = max(min_batch, 1)
         waiting_age = read_key_age(connection, survey_number)
         settles_all = min_batch == 1 or waiting_age > MAX_WAIT_SECONDS  # nothing is kept back
-        pool_size = min_batch if settles_all else compute_pool_size(min_batch)
-        piece_size = _compute_piece_size(connection, survey_number, min_batch)
-        min_remainder = pool_size if min_batch > 1 else piece_size
-        key_numbers = list_closed_keys(connection, survey_number)
-        waiting_count = count_waiting(
-            connection, survey_number, piece_size + min_remainder, key_numbers
-        )
-        if is_first and (settles_all or waiting_count < pool_size):
-            if _has_too_few(connection, survey_number, min_batch, pool_size):
-                return SettledPiece(0, is_last=True)
-            key_numbers = close_keys(connection, survey_number)
-            waiting_count = count_waiting(
-                connection, survey_number, piece_size + min_remainder, key_numbers
-            )
-        elif waiting_count < pool_size:  # another server has settled the rest
+        piece = _plan_piece(connection, survey_number, min_batch, settles_all, is_first)
+        if piece is None:
             return SettledPiece(0, is_last=True)
-        # never leave fewer than k behind: they would be a small batch
-        is_last = waiting_count < piece_size + min_remainder
-        settled_count = (
-            piece_size
-            if not is_last
-            else waiting_count
-            if settles_all
-            else (waiting_count // min_batch - 1) * min_batch
+        settled_arrivals = _take_arrivals(connection, survey_number, piece.key_numbers, piece.size)
+        settled_count = _store_settled(
+            connection, survey_number, collection, settled_arrivals, event_counts or {}
         )
-        settled_arrivals = _take_arrivals(
-            connection,
-            survey_number,
-            key_numbers,
-            None if is_last and settles_all else settled_count,
-        )
-        _rewrite_spent_invitations(
-            connection,
-            survey_number,
-            sorted(waiting.arrival.code for waiting in settled_arrivals if waiting.arrival.code),
-        )
-        rows = sorted(waiting.arrival.row for waiting in settled_arrivals if waiting.live)
-        new_rows = _store_rows(connection, survey_number, rows)
-        withdrawn_ids = sorted(
-            waiting.arrival.row.id for waiting in settled_arrivals if not waiting.live
-        )
-        if withdrawn_ids:
-            withdrawn_rows = [
-                {"survey": survey_number, "id": report_id} for report_id in withdrawn_ids
-            ]
-            connection.execute(sql.insert(db.withdrawn), withdrawn_rows)
-        apply_to_tally(connection, survey_number, collection, new_rows)
-        publish_counts(
-            connection, survey_number, len(new_rows), (event_counts or {}) if rows else {}
-        )
-        if is_last:
-            kept_arrivals = _take_arrivals(connection, survey_number, key_numbers, None)
-            retire_keys(connection, survey_number, key_numbers)
+        if piece.is_last:
+            kept_arrivals = _take_arrivals(connection, survey_number, piece.key_numbers, None)
+            retire_keys(connection, survey_number, piece.key_numbers)
             _keep_back(connection, survey_number, kept_arrivals, waiting_age)
-    if is_last:
-        destroy_keys(database.keys, survey_number, key_numbers)
-    return SettledPiece(len(rows), is_last)
+    if piece.is_last:
+        destroy_keys(database.keys, survey_number, piece.key_numbers)
+    return SettledPiece(settled_count, piece.is_last)
+
+
+class _PlannedPiece(NamedTuple):
+    """The arrivals that one transaction settles: how many (all if None), under which keys."""
+
+    key_numbers: list[int]
+    size: int | None
+    is_last: bool
+
+
+def _plan_piece(
+    connection: sql.Connection,
+    survey_number: int,
+    min_batch: int,
+    settles_all: bool,
+    is_first: bool,
+) -> _PlannedPiece | None:
+    """Plan one transaction, and close the keys of a new act; None if too few wait."""
+    pool_size = min_batch if settles_all else compute_pool_size(min_batch)
+    piece_size = _compute_piece_size(connection, survey_number, min_batch)
+    min_remainder = pool_size if min_batch > 1 else piece_size
+    count_limit = piece_size + min_remainder
+    key_numbers = list_closed_keys(connection, survey_number)
+    waiting_count = count_waiting(connection, survey_number, count_limit, key_numbers)
+    if is_first and (settles_all or waiting_count < pool_size):
+        if _has_too_few(connection, survey_number, min_batch, pool_size):
+            return None
+        key_numbers = close_keys(connection, survey_number)
+        waiting_count = count_waiting(connection, survey_number, count_limit, key_numbers)
+    elif waiting_count < pool_size:  # another server has settled the rest
+        return None
+    # never leave fewer than k behind: they would be a small batch
+    is_last = waiting_count < piece_size + min_remainder
+    if not is_last:
+        return _PlannedPiece(key_numbers, piece_size, is_last)
+    size = None if settles_all else (waiting_count // min_batch - 1) * min_batch
+    return _PlannedPiece(key_numbers, size, is_last)
+
+
+def _store_settled(
+    connection: sql.Connection,
+    survey_number: int,
+    collection: Collection,
+    settled_arrivals: Sequence[WaitingArrival],
+    event_counts: Mapping[str, int],
+) -> int:
+    """Store reports, invitations and withdrawals, each in an order of its own, and count them.
+
+    Returns
+    -------
+    int
+        Number of reports; counts of events are published with them, or not yet if there are none.
+    """
+    arrivals = [waiting.arrival for waiting in settled_arrivals]
+    _rewrite_spent_invitations(
+        connection, survey_number, sorted(arrival.code for arrival in arrivals if arrival.code)
+    )
+    rows = sorted(waiting.arrival.row for waiting in settled_arrivals if waiting.live)
+    new_rows = _store_rows(connection, survey_number, rows)
+    withdrawn_ids = sorted(
+        waiting.arrival.row.id for waiting in settled_arrivals if not waiting.live
+    )
+    insert_rows(
+        connection, db.withdrawn, [(survey_number, report_id) for report_id in withdrawn_ids]
+    )
+    apply_to_tally(connection, survey_number, collection, new_rows)
+    publish_counts(connection, survey_number, len(new_rows), event_counts if rows else {})
+    return len(rows)
 
 
 def _compute_piece_size(connection: sql.Connection, survey_number: int, min_batch: int) -> int:
     """Compute the reports per transaction: whole batches; at least one batch if all are settled."""
     if min_batch > 1:
         return max(PIECE_REPORTS // min_batch, 1) * min_batch
-    announcement_query = sql.select(db.survey.c.announcement).where(
-        db.survey.c.number == survey_number
-    )
-    announcement_text = connection.execute(announcement_query).scalar()
-    return (
-        PIECE_REPORTS
-        if announcement_text is None
-        else max(PIECE_REPORTS, Announcement.from_json(announcement_text).batch)
-    )
+    query = sql.select(db.survey.c.announcement).where(db.survey.c.number == survey_number)
+    announcement_text = connection.execute(query).scalar()
+    if announcement_text is None:
+        return PIECE_REPORTS
+    return max(PIECE_REPORTS, Announcement.from_json(announcement_text).batch)
 
 
 def _has_too_few(
@@ -255,14 +275,7 @@ def _take_arrivals(
             live_marks.order_by(arrival_columns.mark).offset(size - 1).limit(1)
         ).scalar_one()
         row_conditions.append(arrival_columns.mark <= last_mark)
-    selected_columns = (
-        arrival_columns.mark,
-        arrival_columns.code,
-        arrival_columns.batch,
-        arrival_columns.live,
-        arrival_columns.body,
-    )
-    stored_rows = connection.execute(sql.select(*selected_columns).where(*row_conditions)).all()
+    stored_rows = connection.execute(sql.select(db.arrival).where(*row_conditions)).all()
     taken_arrivals = open_arrivals(stored_rows, load_live_keys(connection, survey_number))
     connection.execute(sql.delete(db.arrival).where(*row_conditions))
     return taken_arrivals
@@ -337,24 +350,13 @@ def publish_counts(
             .scalar_subquery(),
         )
     )
-    refusal_counts = Counter(
-        {
-            refusal_kind: times
-            for refusal_kind, times in event_counts.items()
-            if refusal_kind != "repeated"
-        }
-    )
-    if refusal_counts:
-        upsert = make_insert(connection, db.refusal)
-        upsert = upsert.on_conflict_do_update(
-            index_elements=[db.refusal.c.survey, db.refusal.c.kind],
-            set_={"times": db.refusal.c.times + upsert.excluded.times},
-        )
-        refusal_rows = [
-            {"survey": survey_number, "kind": refusal_kind, "times": times}
-            for refusal_kind, times in sorted(refusal_counts.items())
-        ]
-        connection.execute(upsert, refusal_rows)
+    refusal_rows = [
+        {"survey": survey_number, "kind": refusal_kind, "times": times}
+        for refusal_kind, times in sorted(event_counts.items())
+        if refusal_kind != "repeated"
+    ]
+    if refusal_rows:
+        add_times(connection, db.refusal, refusal_rows)
 
 
 def withdraw_report(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
@@ -26,6 +27,7 @@ __all__ = [
     "create_survey",
     "delete_survey",
     "read_stored_state",
+    "recount_surveys",
     "set_state",
     "utc_day",
 ]
@@ -127,10 +129,8 @@ def set_state(connection: sql.Connection, survey_number: int, state: str) -> Non
 def read_stored_state(connection: sql.Connection, survey_number: int) -> str | None:
     """Read the stored state: draft, open or closed; None if the survey was deleted."""
     survey_columns = db.survey.c
-    stored: str | None = connection.execute(
-        sql.select(survey_columns.state).where(survey_columns.number == survey_number)
-    ).scalar()
-    return stored
+    query = sql.select(survey_columns.state).where(survey_columns.number == survey_number)
+    return connection.execute(query).scalar()
 
 
 def delete_survey(connection: sql.Connection, survey_number: int) -> None:
@@ -170,17 +170,12 @@ class SurveyStore:
     def find_survey(self, slug: str) -> Survey | None:
         """Find a survey by its name; None if there is none."""
         survey = self._cached_surveys.get(slug)
-        return survey or self._read_survey(slug)
-
-    def _read_survey(self, slug: str) -> Survey | None:
-        with self.database.read() as connection:
-            row = connection.execute(
-                sql.select(db.survey).where(db.survey.c.slug == slug)
-            ).one_or_none()
-        if row is None:
-            return None
-        survey = _make_survey(row)
-        self._cached_surveys[slug] = survey
+        if survey is None:
+            query = sql.select(db.survey).where(db.survey.c.slug == slug)
+            with self.database.read() as connection:
+                row = connection.execute(query).one_or_none()
+            if row is not None:
+                survey = self._cached_surveys[slug] = _make_survey(row)
         return survey
 
     def read_state(self, survey: Survey, day: date | None = None) -> str | None:
@@ -205,6 +200,15 @@ class SurveyStore:
             self._published_numbers.add(survey.number)
         return state not in (None, "draft")
 
+    def list_open_surveys(self) -> list[Survey]:
+        """List the surveys that are open today."""
+        today = utc_day()
+        return [
+            survey
+            for survey, state in self.list_surveys()
+            if state == "open" and survey.announcement.get_state(today) == "open"
+        ]
+
     def list_surveys(self) -> list[tuple[Survey, str]]:
         """List all surveys with their stored states, ordered by name."""
         with self.database.read() as connection:
@@ -216,6 +220,24 @@ class SurveyStore:
                 survey = self._cached_surveys[row.slug] = _make_survey(row)
             stored_surveys.append((survey, row.state))
         return stored_surveys
+
+
+def recount_surveys(
+    database: Database, report_progress: Callable[[int], None]
+) -> dict[str, dict[str, Any]]:
+    """Recount the reports of every survey; compare with its tally."""
+    results = {}
+    for surveys_done, (survey, _) in enumerate(SurveyStore(database).list_surveys(), 1):
+        with database.read() as connection:
+            stored_tally = tallies.load_tally(connection, survey.number, survey.collection)
+            recounted_tally = tallies.recount_reports(connection, survey.number, survey.collection)
+        results[survey.slug] = {
+            "reports": recounted_tally.reports,
+            "tally": stored_tally.reports,
+            "same": tallies.has_same_counts(stored_tally, recounted_tally),
+        }
+        report_progress(surveys_done)
+    return results
 
 
 def _make_survey(row: Any) -> Survey:

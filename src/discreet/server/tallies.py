@@ -7,7 +7,7 @@ row per distinct answer. ``version`` increases with every change.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import sqlalchemy as sql
 from discreet.collection.protocol import Collection
 from discreet.collection.tally import ID_SAMPLE_SIZE, Tally
 from discreet.server import database as db
-from discreet.server.database import make_insert
+from discreet.server.database import add_times
 from discreet.server.intake import iter_matrices, pack_matrix, unpack_matrix
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "has_same_counts",
     "load_tally",
     "read_counters",
+    "read_refusals",
     "recount_reports",
 ]
 
@@ -126,16 +127,11 @@ def _apply_sheets(
     times: Any,
 ) -> None:
     sheet_columns = db.sheet.c
-    key_columns = [sheet_columns.survey, sheet_columns.question, sheet_columns.value]
-    upsert = make_insert(connection, db.sheet)
-    upsert = upsert.on_conflict_do_update(
-        index_elements=key_columns, set_={"times": sheet_columns.times + upsert.excluded.times}
-    )
     sheet_rows = [
         {"survey": survey_number, "question": question, "value": value, "times": sign * sheet_times}
         for value, sheet_times in zip(pack_matrix(sheets), times.tolist(), strict=True)
     ]
-    connection.execute(upsert, sheet_rows)
+    add_times(connection, db.sheet, sheet_rows)
     if sign < 0:
         empty_sheets = (
             sheet_columns.survey == survey_number,
@@ -173,10 +169,7 @@ def load_tally(
     tally.withdrawn = {
         bytes(report_id).hex() for (report_id,) in connection.execute(withdrawn_query)
     }
-    refusal_query = sql.select(db.refusal.c.kind, db.refusal.c.times).where(
-        db.refusal.c.survey == survey_number
-    )
-    tally.rejected.update({row.kind: row.times for row in connection.execute(refusal_query)})
+    tally.rejected.update(read_refusals(connection, survey_number))
     tally.repeated = read_counters(connection, survey_number).repeated
     return tally
 
@@ -184,15 +177,18 @@ def load_tally(
 def read_counters(connection: sql.Connection, survey_number: int) -> PublicCounters:
     """Read the public counters."""
     tally_columns = db.tally.c
-    counter_row = connection.execute(
-        sql.select(
-            tally_columns.version,
-            tally_columns.settled,
-            tally_columns.repeated,
-            tally_columns.withdrawn,
-        ).where(tally_columns.survey == survey_number)
-    ).one()
-    return PublicCounters(*counter_row)
+    counter_columns = [tally_columns[counter.name] for counter in fields(PublicCounters)]
+    query = sql.select(*counter_columns).where(tally_columns.survey == survey_number)
+    return PublicCounters(*connection.execute(query).one())
+
+
+def read_refusals(connection: sql.Connection, survey_number: int) -> dict[str, int]:
+    """Read how many reports were refused, by kind."""
+    refusal_columns = db.refusal.c
+    query = sql.select(refusal_columns.kind, refusal_columns.times).where(
+        refusal_columns.survey == survey_number
+    )
+    return {row.kind: row.times for row in connection.execute(query.order_by(refusal_columns.kind))}
 
 
 def iter_stored_rows(connection: sql.Connection, survey_number: int) -> Any:
@@ -225,21 +221,17 @@ def recount_reports(
 
 def has_same_counts(tally: Tally[Any], expected: Tally[Any]) -> bool:
     """Whether two tallies count the same answers."""
-    channels = tally.collection.questions
-    sheet_questions = [
-        question for question, channel in enumerate(channels) if channel.size is None
-    ]
-    return (
-        np.array_equal(tally.counted, expected.counted)
-        and all(map(np.array_equal, tally.sums, expected.sums))
-        and all(
-            all(
-                map(
-                    np.array_equal,
-                    tally.get_distinct_answers(question),
-                    expected.get_distinct_answers(question),
-                )
-            )
-            for question in sheet_questions
-        )
+    counts, expected_counts = (
+        [
+            compared_tally.counted,
+            *compared_tally.sums,
+            *(
+                distinct_values
+                for question, channel in enumerate(tally.collection.questions)
+                if channel.size is None
+                for distinct_values in compared_tally.get_distinct_answers(question)
+            ),
+        ]
+        for compared_tally in (tally, expected)
     )
+    return all(map(np.array_equal, counts, expected_counts))

@@ -102,12 +102,8 @@ def verify_page(url: str, fetch: Fetch, bundle: Bundle | None = None) -> list[Co
     else:
         collector, survey = split_address(address)
         expected_page, static_root = expected_bundle.render_page(), collector + STATIC_ROOT
-        policy_matches = policy == expected_bundle.build_policy()
-        comparisons.append(
-            ComparedFile(
-                "content policy", policy_matches, "" if policy_matches else f"is {policy!r}"
-            )
-        )
+        difference = "" if policy == expected_bundle.build_policy() else f"is {policy!r}"
+        comparisons.append(ComparedFile("content policy", not difference, difference))
     difference = _describe_difference(expected_page.encode(), body)
     comparisons.insert(0, ComparedFile("the page", not difference, difference))
     for file_name, content in expected_bundle.files.items():
@@ -126,23 +122,16 @@ def _verify_announcement(address: str, expected_digest: str, fetch: Fetch) -> li
     status, announcement_body, _ = fetch(address)
     document_status, body, _ = fetch(f"{address}/document")
     if status != 200 or document_status != 200:
-        return [
-            ComparedFile(
-                "announcement", False, f"the collector answers {max(status, document_status)}"
-            )
-        ]
+        detail = f"the collector answers {max(status, document_status)}"
+        return [ComparedFile("announcement", False, detail)]
     try:
-        announcement = Announcement.from_json(
-            json.dumps(parse_json(announcement_body)["announcement"])
-        )
+        announcement_text = json.dumps(parse_json(announcement_body)["announcement"])
+        announcement = Announcement.from_json(announcement_text)
     except (ValueError, KeyError, TypeError, DiscreetError):
         return [ComparedFile("announcement", False, "it was changed or cannot be read")]
+    named_digest = f"sha256:{expected_digest}" if expected_digest else ""
     digest_pairs = (
-        (
-            "announcement",
-            announcement.digest,
-            f"sha256:{expected_digest}" if expected_digest else "",
-        ),
+        ("announcement", announcement.digest, named_digest),
         ("document", compute_digest(body), announcement.collection),
     )
     return [

@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from typing import Any, TypeVar
 
 import sqlalchemy as sql
@@ -163,69 +164,70 @@ class Writer:
                     for _ in range(min(len(self._queued_reports), MAX_GROUP_REPORTS))
                 ]
             if group:
+                outcomes, error = _try_work(partial(self._write_group, group))
+                self.has_failed = error is not None
                 self._send_answers(
                     [
-                        (queued_report.answer, *stored_outcome)
-                        for queued_report, stored_outcome in self._store_group(group)
+                        (queued_report.answer, outcome, error)
+                        for queued_report, outcome in zip(
+                            group, outcomes or [None] * len(group), strict=True
+                        )
                     ]
                 )
             if job is not None:
                 self._send_answers([(job.answer, *_try_work(job.work))])
 
-    def _store_group(
-        self, group: Sequence[_QueuedReport]
-    ) -> list[tuple[_QueuedReport, tuple[Any, Any]]]:
-        group_outcomes, error = _try_work(lambda: self._write_group(group))
-        self.has_failed = error is not None
-        if error is not None:
-            return [(queued_report, (None, error)) for queued_report in group]
-        return [
-            (queued_report, (outcome, None))
-            for queued_report, outcome in zip(group, group_outcomes, strict=True)
-        ]
-
     def _write_group(self, group: Sequence[_QueuedReport]) -> list[str]:
-        """Write reports to any number of surveys in one transaction."""
+        """Write reports to any number of surveys in one transaction; return their outcomes."""
         outcomes = [""] * len(group)
         indices_by_survey: dict[int, list[int]] = {}
         for report_index, queued_report in enumerate(group):
             indices_by_survey.setdefault(queued_report.survey.number, []).append(report_index)
-        valid_indices: dict[int, list[int]] = {}
         for survey_number, report_indices in indices_by_survey.items():
             collection = group[report_indices[0]].survey.collection
-            report_faults = find_faults(
-                collection, [group[report_index].report for report_index in report_indices]
-            )
-            for report_index, fault in zip(report_indices, report_faults, strict=True):
+            reports = [group[report_index].report for report_index in report_indices]
+            for report_index, fault in zip(
+                report_indices, find_faults(collection, reports), strict=True
+            ):
                 outcomes[report_index] = fault
-            valid_indices[survey_number] = [
-                valid_index
-                for valid_index, fault in zip(report_indices, report_faults, strict=True)
-                if not fault
+            indices_by_survey[survey_number] = [
+                report_index for report_index in report_indices if not outcomes[report_index]
             ]
-        if any(valid_indices.values()):
+        if not all(outcomes):
             with self.database.write() as connection:
-                for survey_number, report_indices in sorted(valid_indices.items()):
-                    if not report_indices:
-                        continue
-                    arrivals = [
-                        _make_arrival(group[report_index]) for report_index in report_indices
-                    ]
-                    survey = group[report_indices[0]].survey
-                    state_by_date = survey.announcement.get_state(self.get_today())
-                    arrival_outcomes = store_arrivals(
-                        connection, survey_number, survey.invited, arrivals, state_by_date
-                    )
-                    for report_index, arrival_outcome in zip(
-                        report_indices, arrival_outcomes, strict=True
-                    ):
-                        outcomes[report_index] = arrival_outcome
+                for _, valid_indices in sorted(indices_by_survey.items()):
+                    if valid_indices:
+                        valid_reports = [group[report_index] for report_index in valid_indices]
+                        stored_outcomes = self._store_reports(connection, valid_reports)
+                        for report_index, outcome in zip(
+                            valid_indices, stored_outcomes, strict=True
+                        ):
+                            outcomes[report_index] = outcome
         for queued_report, outcome in zip(group, outcomes, strict=True):
             if outcome == "counted":
                 self.arrived_counts[queued_report.survey.number] += 1
             else:
                 self.count_refusal(queued_report.survey, outcome)
         return outcomes
+
+    def _store_reports(
+        self, connection: sql.Connection, queued_reports: Sequence[_QueuedReport]
+    ) -> Sequence[str]:
+        """Store valid reports to one survey; return their outcomes."""
+        survey = queued_reports[0].survey
+        arrivals = [
+            Arrival(
+                ReportRow(
+                    bytes.fromhex(queued.report.id),
+                    queued.report.question,
+                    pack_integers(queued.report.value),
+                ),
+                queued.code,
+            )
+            for queued in queued_reports
+        ]
+        state_by_date = survey.announcement.get_state(self.get_today())
+        return store_arrivals(connection, survey.number, survey.invited, arrivals, state_by_date)
 
     def _send_answers(self, answers: Sequence[tuple[asyncio.Future[Any], Any, Any]]) -> None:
         def set_results() -> None:
@@ -241,14 +243,6 @@ class Writer:
             self.loop.call_soon_threadsafe(set_results)
         except RuntimeError:  # the loop has ended: no sender waits any more
             return
-
-
-def _make_arrival(queued_report: _QueuedReport) -> Arrival:
-    report = queued_report.report
-    return Arrival(
-        ReportRow(bytes.fromhex(report.id), report.question, pack_integers(report.value)),
-        queued_report.code,
-    )
 
 
 def _try_work(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:

@@ -36,10 +36,14 @@ export declare class Collection {
     kind: "plan" | "questionnaire";
     /** All that a person may be asked, the target last. */
     names: string[];
+    /** What the document says of each name, but for the target of a plan. */
+    features: JsonObject[];
     /** Questions that also ask for the person's own answer to a personal question. */
     personal: string[];
     /** How many questions there are to draw from; the sheet of a questionnaire is one. */
     questions: number;
+    /** Whether a report is a sheet: cells of all names, and not one question's message. */
+    isSheet: boolean;
     /** Loss of one report, at most; infinite where it is unprotected. */
     epsilon: number;
     /** Whether each person is assigned a question, instead of drawing it. */

@@ -45,7 +45,7 @@ export class Collection {
   constructor(body, digest, sha256 = computeSha256) {
     this.#sha256 = sha256;
     this.#device = body.format === "discreet/plan" ? makePlanDevice(body) : makeQuestionnaireDevice(body);
-    const { names, personal, questions, epsilon, assigned } = this.#device;
+    const { names, features, personal, questions, isSheet, epsilon, assigned } = this.#device;
     /** The document as it was read. */
     this.document = body;
     /** SHA-256 of its canonical bytes, which every report names. */
@@ -54,10 +54,14 @@ export class Collection {
     this.kind = body.format.slice("discreet/".length);
     /** All that a person may be asked, the target last. */
     this.names = names;
+    /** What the document says of each name, but for the target of a plan. */
+    this.features = features;
     /** Questions that also ask for the person's own answer to a personal question. */
     this.personal = personal;
     /** How many questions there are to draw from; the sheet of a questionnaire is one. */
     this.questions = questions;
+    /** Whether a report is a sheet: cells of all names, and not one question's message. */
+    this.isSheet = isSheet;
     /** Loss of one report, at most; infinite where it is unprotected. */
     this.epsilon = epsilon;
     /** Whether each person is assigned a question, instead of drawing it. */
@@ -207,8 +211,10 @@ function makePlanDevice(body) {
 
   return {
     names,
+    features: originalSchema.features,
     personal: [],
     questions: questions.length,
+    isSheet: false,
     epsilon: epsilon === "inf" ? Infinity : epsilon,
     assigned: body.assignment === "groups",
     asked(question) {
@@ -298,8 +304,10 @@ function makeQuestionnaireDevice(body) {
 
   return {
     names,
+    features: questions,
     personal,
     questions: 1,
+    isSheet: true,
     epsilon: losses.reduce((sum, loss) => sum + loss, 0),
     assigned: false,
     asked: () => names,

@@ -41,7 +41,6 @@ const formatRange = (low, high) => (low === high ? say("hand.one", { low }) : sa
  */
 export function makeHandScreens(collection, getWords) {
   const { groups, channels, personal } = collection.document;
-  if (collection.kind !== "questionnaire") return null;
   const screens = groups.map((/** @type {JsonObject} */ group, /** @type {number} */ k) => {
     const fraction = parseFraction(group.theta), /** @type {AnswerLaw[]} */ laws = channels[k].laws ?? [], /** @type {string[]} */ names = group.questions;
     const weightTotals = laws.map((law) => law.weights.reduce((sum, weight) => sum + weight, 0));

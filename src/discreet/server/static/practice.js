@@ -47,7 +47,7 @@ export function listCells(mechanism, params, value) {
  */
 export function makeTrial(collection, question) {
   const source = new SystemSource();
-  if (collection.kind === "questionnaire") {
+  if (collection.isSheet) {
     const { model, theta } = collection.document.channels[0];
     const params = { theta, laws: [{ places: [0], weights: [1, 1] }], sizes: [2] };
     return { kind: "answers", size: 2, draw: (cell) => perturb(model, params, [cell], source) };

@@ -78,7 +78,7 @@ export function lossOf(name, params) {
  */
 export function describeProtection(collection, question = 0) {
   const body = collection.document;
-  if (collection.kind === "plan") {
+  if (!collection.isSheet) {
     const { mechanism, parameters } = body.questions[question];
     return [{ names: collection.asked(question), mechanism, epsilon: lossOf(mechanism, parameters), ...findChances(mechanism, parameters) }];
   }

@@ -68,7 +68,8 @@ function translateLabel(label) {
 /** @type {(collection: Collection, name: string, personal: boolean, words: ReturnType<GetWords>, answers: Map<string, any>, isOnlyField: boolean) => any} */
 function makeField(collection, name, personal, words, answers, isOnlyField) {
   const key = makeAnswerKey(name, personal), choices = collection.choices(name), previousAnswer = answers.get(key);
-  const id = `q-${collection.names.indexOf(name)}`, feature = findFeature(collection, name);
+  const id = `q-${collection.names.indexOf(name)}`, targetOfPlan = /** @type {JsonObject} */ ({ optional: false });
+  const feature = collection.features.find((described) => described.name === name) ?? targetOfPlan;
   const problemLine = h("p", { class: "problem", id: `${id}-problem`, role: "alert" });
   const content = [words.hint && h("p", { class: "hint", id: `${id}-hint` }, words.hint)];
   const describedBy = [words.hint && `${id}-hint`, choices ? "" : `${id}-bounds`, `${id}-problem`].filter(Boolean).join(" ");
@@ -136,10 +137,3 @@ class AmbiguousNumber extends Error {
 
 /** @type {(feature: JsonObject) => { [name: string]: string }} */
 const formatBounds = (feature) => ({ low: formatNumber(feature.lower ?? 0, 6), high: formatNumber(feature.upper ?? 0, 6) });
-
-/** @type {(collection: Collection, name: string) => JsonObject} */
-function findFeature(collection, name) {
-  const { schema, projection, questions } = collection.document;
-  const features = collection.kind === "plan" ? (projection ? projection.schema : schema).features : questions;
-  return features.find((/** @type {JsonObject} */ feature) => feature.name === name) ?? { optional: false };
-}

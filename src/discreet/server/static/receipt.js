@@ -124,7 +124,7 @@ function describeReport({ survey, getWords }, report) {
   /** @type {(cells: [string, number][]) => HTMLElement} */
   const listAnswers = (cells) => h("dl", {}, ...cells.flatMap(([name, cell]) => [h("dt", {}, getWords(name).wording), h("dd", {}, formatCell(name, cell))]));
   let textKey = "sent.coded", answerList = null;
-  if (collection.kind === "questionnaire") {
+  if (collection.isSheet) {
     textKey = "sent.answers";
     answerList = listAnswers(collection.names.map((name, k) => [name, value[k]]));
   } else if (collection.asked(report.question).every((name) => collection.choices(name))) {

@@ -159,7 +159,7 @@ export class Survey {
       if (state !== "unused") throw new SurveyError(state);
     }
     const { collection, place, code } = this;
-    if (collection.kind === "questionnaire" && !code) return; // there is nothing to keep yet
+    if (collection.isSheet && !code) return; // there is nothing to keep yet
     const question = collection.drawQuestion();
     this.question = await this.store.keepQuestion({ place, collection: collection.digest, question, code });
   }

@@ -110,8 +110,10 @@ export interface AnswerLaw { places: number[]; weights: number[] }
 /** The steps of a report in which plans and questionnaires differ. */
 export interface Device {
   names: string[];
+  features: JsonObject[];
   personal: string[];
   questions: number;
+  isSheet: boolean;
   epsilon: number;
   assigned: boolean;
   asked(question: number): string[];
