@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from round_fixtures import PARTIES, horizontal_manifest
-from test_collector import soon
+from served_rounds import soon
 
 from discreet.errors import SchemaError
 from discreet.federated.messages import (

@@ -132,11 +132,11 @@ def _print_account(path: str, state: LedgerState) -> None:
             entry.when[:16].replace("T", " "), entry.what + void_note, entry.who, *cost_cells
         )
     make_console().print(entry_table)
-    left_epsilon, left_delta = map(float, state.remaining)
+    amount_left, left_delta = map(float, state.remaining)
     delta_note = f", delta {left_delta:g} of {state.delta:g}" if state.delta else ""
     make_console().print(
         f"spent {format_rounded_up(state.spent[0])} of {format_rounded_up(state.epsilon)}, "
-        f"left {left_epsilon:g}{delta_note}"
+        f"left {amount_left:g}{delta_note}"
     )
     for reason in state.void_reasons:
         make_console().print(f"BROKEN: the total no longer limits what was released ({reason})")
