@@ -102,6 +102,7 @@ def test_every_feature_is_moved_at_once_and_trimmed_by_its_own_number():
     assert 0 < columns["a"].count(5.0) < columns["b"].count(9.0)  # a larger share, fewer to trim
 
 
+@pytest.mark.slow
 def test_a_power_that_is_computed_for_other_noise_is_not_told():
     """Half of the noise costs 1.7, and many more samples are needed than Laplace noise would."""
     made = {

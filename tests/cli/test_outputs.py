@@ -252,6 +252,7 @@ def train(run: Run, *more: str) -> Result:
     return run("train", "population.csv", "--epsilon", "1", *given, *more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_model_that_was_paid_for_is_replaced_with_force_only(damaged: bool, run: Run) -> None:
     paid = ["--budget-file", "budget.json", "--budget-total", "9"]
@@ -419,6 +420,7 @@ def test_two_trainings_to_one_file_both_keep_what_was_paid(
     assert not list(Path().glob(".*.part"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_a_demo_replaces_its_own_files_only(run: Run) -> None:
     words = ["demo", "--rows", "300", "--no-open"]

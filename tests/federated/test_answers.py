@@ -102,6 +102,7 @@ def answer(content, status=200, kind="application/json"):
     return status, kind, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [
@@ -133,6 +134,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "content"), WRONG, ids=lambda one: ascii(one)[:24])
 def test_whatever_a_collector_answers_a_provider_ends_with_a_sentence(path, content, tmp_path):
     """Also one that takes in nothing, however often it is sent."""
@@ -159,6 +161,7 @@ def test_a_packed_answer_is_not_unpacked():
     assert found.content == page
 
 
+@pytest.mark.slow
 def test_words_of_a_collector_cannot_move_the_cursor(monkeypatch):
     """Nor add lines that look like ours. The deadline passes when such a line was said."""
     manifest, heard = unsigned(horizontal_manifest()), []

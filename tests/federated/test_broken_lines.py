@@ -149,6 +149,7 @@ def ended(path, how, answer):
     return path == "/status" and json.loads(answer.content)["state"] == "done"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("who", "breaking", "lose", "times"),
     [

@@ -53,6 +53,7 @@ def aligned(line, folder):
     run_owner(line, ["a", "b"], folder, lambda rows: None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "act", "agreement"),
     [
@@ -195,6 +196,7 @@ def test_a_provider_that_does_not_know_whether_it_was_heard_says_so_and_ends(tmp
     assert not keys(state)
 
 
+@pytest.mark.slow
 def test_a_provider_that_was_not_heard_yet_goes_on_waiting(tmp_path, impatient):
     """The twin: nothing was sent, so a collector that is being restarted is waited for."""
     manifest = unsigned(horizontal_manifest(deadline=soon(1)))

@@ -149,6 +149,7 @@ def guesses_around(exact):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [False, True], ids=["as it is", "an unsalted digest"])
 def test_a_state_folder_confirms_no_guess_of_the_counts(twin, tmp_path, monkeypatch):
     """The folder of hospital-a, and of the twin that keeps an unsalted digest in it."""
@@ -184,6 +185,7 @@ def in_clear(monkeypatch):
     monkeypatch.setattr(StateFolder, "read_secret", read_plain_secret)
 
 
+@pytest.mark.slow
 @TWINS
 def test_a_folder_confirms_no_guess_wherever_its_provider_was_killed(
     twin, tmp_path, monkeypatch, folders_of_the_killed

@@ -45,6 +45,7 @@ class SmallHash(OLH):
 # Without bias, exactly.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DE, SUE, OUE, THE, SS, HR, SmallHash])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("size", [2, 3, 5])

@@ -201,6 +201,7 @@ class Coarse(SeededRandom):
         return self.coins.bernoulli_words(threshold, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("random", [SeededRandom(5), Coarse(6)], ids=["fine", "coarse"])
 def test_subset_reports_follow_the_channel_also_after_ties(random: Random) -> None:
     """Chi-square, false-alarm rate 1e-6 each: 120000 reports over 20 sets."""

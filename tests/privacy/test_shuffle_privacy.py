@@ -425,6 +425,7 @@ def exact_delta_of_pairs(channel, n, epsilon):
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHEETS)
 @pytest.mark.parametrize("part", [0.2, 0.5, 0.8])
 def test_uneven_sheets_and_several_groups_have_their_own_blanket(name, part):

@@ -150,6 +150,7 @@ def test_a_clock_that_jumps_ahead_closes_nothing_for_good(
 # ---------------------------------------------------------------- addresses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "to"),
     [

@@ -177,6 +177,7 @@ def test_the_known_bad_twin_does_not_sync_its_keys(tmp_path: Path) -> None:
     assert letters.endswith("c")
 
 
+@pytest.mark.slow
 def test_a_lost_key_is_refused_at_the_start_and_costs_what_was_not_settled(url: str) -> None:
     collection = plan()
     with Database(url) as database:

@@ -111,6 +111,7 @@ SHUFFLED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHUFFLED)
 def test_a_shuffled_questionnaire_keeps_the_channels_that_were_published(name, monkeypatch):
     """An earlier version computed less closely what the shuffle allows; its sheets still count."""

@@ -114,6 +114,7 @@ def test_groups_are_inverted_together_where_a_law_spans_two_that_are_asked_about
     assert _map_axes(apart, ("b", "a"), function) == ({}, {1: {0: 1}, 0: {0: 2}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
 def test_estimates_and_stated_variances_agree_with_repetitions(survey, invented):
     """500 repetitions; the mean by 5 standard errors, the variance ratio by 5 (1e-6 a check)."""
