@@ -31,17 +31,17 @@ LABEL_GAP = 19
 TRUST = {
     "central": ("central: the curator", "", "circle"),
     "federated": ("federated: own holder", "8 4", "square"),
-    "local": ("local: nobody", "2 3", "triangle"),
-    "survey": ("survey: nobody", "10 3 2 3", "diamond"),
+    "survey": ("survey: nobody", "2 3", "triangle"),
+    "local": ("local: nobody", "10 3 2 3", "diamond"),
 }
 """Label, dashes and mark of each trust model, so that nothing depends on colours alone."""
 
 STYLE = """
   svg { --ink: #1a1a1a; --soft: #555; --grid: #d9d9d9; --paper: #fff;
-        --central: #0b5cad; --federated: #b34a00; --local: #00735a; --survey: #a03c78; }
+        --central: #0b5cad; --federated: #b34a00; --survey: #00735a; --local: #a03c78; }
   @media (prefers-color-scheme: dark) {
     svg { --ink: #f2f2f2; --soft: #b8b8b8; --grid: #444; --paper: #0d1117;
-          --central: #74b6ff; --federated: #ffa45c; --local: #4fd6b0; --survey: #f09ccc; }
+          --central: #74b6ff; --federated: #ffa45c; --survey: #4fd6b0; --local: #f09ccc; }
   }
   text { font: 14px system-ui, sans-serif; fill: var(--ink); }
   .title { font-weight: 600; font-size: 16px; }
@@ -124,7 +124,7 @@ def draw_picture(comparison: dict[str, Any]) -> str:
     majority = comparison["majority"]
     limits = {
         f"always “{majority['class']}”": majority["accuracy"],
-        "no privacy": comparison["non_private"]["accuracy"],
+        "plain, no privacy": comparison["non_private"]["accuracy"],
     }
     heights = {label: place_accuracy(accuracy) for label, accuracy in limits.items()}
     for y in heights.values():
