@@ -39,8 +39,9 @@ def injected(place):
 
 
 class KnownNoise(horizontal.HorizontalProvider):
-    def draw_noise_share(self):
-        return injected(NAMES.index(self.identity.name))(self.manifest.layout.size)
+    def __init__(self, identity, manifest, **options):
+        super().__init__(identity, manifest, **options)
+        self._noise_share = injected(NAMES.index(identity.name))(manifest.layout.size)
 
 
 @KEYS

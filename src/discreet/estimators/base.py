@@ -88,6 +88,14 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for param_name, rule in self._param_rules.items()
         }
 
+    def _start_fit(self) -> CheckedParams:
+        """Check the parameters and remove fitted attributes, so that old and new never mix."""
+        params = self._check_params()
+        for attribute_name in list(vars(self)):
+            if attribute_name.endswith("_"):
+                delattr(self, attribute_name)
+        return params
+
     def _read_table(
         self,
         X: Any,
@@ -190,12 +198,6 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.guarantee_ = release.guarantee
         self.class_prior_: Floats = np.exp(release.log_prior)[class_order]
         return self
-
-    def _clear_fitted(self) -> None:
-        """Remove fitted attributes, so that a failed fit leaves no mixture of old and new."""
-        for attribute_name in list(vars(self)):
-            if attribute_name.endswith("_"):
-                delattr(self, attribute_name)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

@@ -122,7 +122,7 @@ class Manifest(Agreement):
             raise PrivacyError(
                 f"a round needs at least {min_providers} providers to hide one among others"
             )
-        check_distinct_cards(self._party_cards)
+        check_distinct_cards(self.parties, len(self.providers) + (self.label is not None) + 2)
         self._check_budget()
         if self.partition == "vertical":
             self._check_columns()
@@ -190,12 +190,9 @@ class Manifest(Agreement):
     @cached_property
     def parties(self) -> dict[str, Card]:
         """Everyone, by name."""
-        return {card.name: card for card in self._party_cards}
-
-    @property
-    def _party_cards(self) -> list[Card]:
         label = () if self.label is None else (self.label,)
-        return [*self.providers, *label, self.collector, self.receiver]
+        cards = (*self.providers, *label, self.collector, self.receiver)
+        return {card.name: card for card in cards}
 
     @cached_property
     def roles(self) -> dict[str, Role]:
