@@ -118,7 +118,7 @@ def find_inconsistent_features(
         1 / max(cell_count * noise_scale**2, 1e-12)
         for cell_count, noise_scale in zip(cell_counts, noise_scales, strict=True)
     ]
-    comparison_count = len(block_totals) * manifest.layout.classes
+    comparison_count = len(block_totals) * len(manifest.schema.classes)
     flagged_features = []
     for index, (block, class_totals, _) in enumerate(block_totals):
         other_precision = sum(precisions) - precisions[index]
