@@ -130,7 +130,7 @@ def hash_rows(columns: Mapping[str, Any], row_count: int) -> Hashes:
     Parameters
     ----------
     columns : mapping of name to column
-        Names do not matter, their order does; nor does it whether 1 is a number or a text.
+        Names do not matter, their order does. The values 1, 1.0 and "1" are the same.
     row_count : int
         Rows.
     """
