@@ -1,4 +1,6 @@
 import math
+import warnings
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -67,7 +69,16 @@ def test_boolean_data_meets_numbers_or_words_in_the_schema():
     ]
 
 
-@pytest.mark.filterwarnings("ignore:.*encountered in reduce:RuntimeWarning")
+@pytest.mark.parametrize("values", [[1e308, 1e308], [np.inf, -np.inf]])
+def test_sums_print_no_warning_that_depends_on_the_data(values):
+    """A value near the largest double would show in a log that numpy wrote."""
+    schema = Schema([Numeric("x")], "y", [0, 1])
+    with warnings.catch_warnings(), suppress(SchemaError):  # of infinity
+        warnings.simplefilter("error")
+        moments = count_arrays(schema, {"x": np.array(values)}, np.arange(2)).moments["x"]
+        assert moments.mean.tolist() == values
+
+
 def test_infinity_needs_bounds():
     schema = Schema([Numeric("x")], "y", [0, 1])
     codes = np.zeros(3, dtype=np.int32)

@@ -44,7 +44,7 @@ def forged(manifest, payload, name="hospital-a", kind="submission", to="collecto
 
 def edited(message, **fields):
     whole = {**json.loads(message.header), **fields}
-    return json.dumps(whole).encode() + b"\n" + message.payload
+    return json.dumps(whole).encode() + b"\n" + message.body.read()
 
 
 OTHER_SCHEMA = Schema(SCHEMA.features, "class", ["no", "yes"], missing="category")
@@ -53,7 +53,7 @@ OTHER_SCHEMA = Schema(SCHEMA.features, "class", ["no", "yes"], missing="category
 def abuses(manifest, key):
     """Name, bytes and the reason with which they must be refused."""
     honest = submission(manifest)
-    payload = honest.payload
+    payload = honest.body.read()
     n = None if key is None else key.public.n
     later, other = agreed(replace(manifest, round=2)), agreed(replace(manifest, nonce="another"))
     schema = agreed(replace(manifest, schema=OTHER_SCHEMA))
@@ -123,14 +123,14 @@ def test_every_abuse_is_refused_with_its_reason_and_the_honest_round_completes(
     with pytest.raises(ProtocolError, match="replayed"):
         collector.receive(first)
     with pytest.raises(ProtocolError, match="duplicate"):
-        collector.receive(forged(manifest, first.payload[::-1], "hospital-c"))
+        collector.receive(forged(manifest, first.body.read()[::-1], "hospital-c"))
     collector.receive(submission(manifest, "hospital-a", exact[0]))
     receiver = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest, key)
     result = collector.make_result()
     for bad in (
         first,
-        forged(manifest, result.payload, "hospital-a", "total", "receiver"),
-        forged(manifest, result.payload[:-1], "collector", "total", "receiver"),
+        forged(manifest, result.body.read(), "hospital-a", "total", "receiver"),
+        forged(manifest, result.body.read()[:-1], "collector", "total", "receiver"),
         result.to_bytes()[:-9],
     ):
         with pytest.raises(ProtocolError):
@@ -181,8 +181,8 @@ def test_a_total_without_one_provider_does_not_open_as_counts(small_key):
     exact = counted(manifest)
     said = [submission(manifest, n, own) for n, own in zip(NAMES[:2], exact[:2], strict=True)]
     key, width = small_key.public, small_key.public.ciphertext_bytes
-    count = len(said[0].payload) // width
-    columns = zip(*(key.from_bytes(one.payload, count) for one in said), strict=True)
+    count = len(said[0].body.read()) // width
+    columns = zip(*(key.from_bytes(one.body.read(), count) for one in said), strict=True)
     total = key.to_bytes([key.add(column) for column in columns])
     receiver = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest, small_key)
     seal = derive_pair_key(PARTIES["collector"], manifest.receiver, manifest.hash, "total")
@@ -219,7 +219,8 @@ def test_vertical_refusals(small_key):
     with pytest.raises(ProtocolError, match="wrong-recipient"):
         provider.receive(other)
     zero = (
-        bytes(small_key.public.ciphertext_bytes) + mine.payload[small_key.public.ciphertext_bytes :]
+        bytes(small_key.public.ciphertext_bytes)
+        + mine.body.read()[small_key.public.ciphertext_bytes :]
     )
     with pytest.raises(ProtocolError, match="out-of-range"):
         provider.receive(forged(manifest, zero, "labels", "labels", "hospital-a"))
@@ -237,7 +238,7 @@ def test_vertical_refusals(small_key):
     swapped = vertical.VerticalProvider(PARTIES["hospital-b"], manifest)
     swapped.receive(other)
     bad = swapped.make_tables(columns, ids)
-    cut = forged(manifest, bad.payload[:-32] + bytes(32), "hospital-b", "tables", "labels")
+    cut = forged(manifest, bad.body.read()[:-32] + bytes(32), "hospital-b", "tables", "labels")
     with pytest.raises(ProtocolError, match="wrong-rows"):
         label.receive(cut)
     with pytest.raises(ProtocolError, match="waiting for 1 of 2: hospital-b"):
@@ -247,11 +248,13 @@ def test_vertical_refusals(small_key):
     shares = label.make_shares()
     assert label.make_shares() is shares
     key = derive_pair_key(PARTIES["labels"], PARTIES["collector"].card, manifest.hash, "shares")
-    high = seal_bytes(key, b"\xff" * compute_content_length(len(shares.payload)))
+    high = seal_bytes(key, b"\xff" * compute_content_length(len(shares.body.read())))
     with pytest.raises(ProtocolError, match="out-of-range"):
         collector.receive(forged(manifest, high, "labels", "shares", "collector"))
     with pytest.raises(ProtocolError, match="does not open"):
-        collector.receive(forged(manifest, shares.payload[::-1], "labels", "shares", "collector"))
+        collector.receive(
+            forged(manifest, shares.body.read()[::-1], "labels", "shares", "collector")
+        )
     with pytest.raises(ProtocolError, match="waiting for 1 of 1"):
         collector.make_result()
     collector.receive(shares)
@@ -276,7 +279,7 @@ def test_vertical_refusals_with_masks():
 
     def refused(party, message, name, kind, to):
         """Cut, too long, changed, meant for another, half of it: nothing of it is kept."""
-        payload = message.payload
+        payload = message.body.read()
         for bad, reason in (
             (payload[:-8], "wrong-length"),
             (payload + bytes(8), "wrong-length"),
@@ -296,7 +299,7 @@ def test_vertical_refusals_with_masks():
     with pytest.raises(ProtocolError, match="wrong-recipient"):
         providers[0].receive(said[1])
     with pytest.raises(ProtocolError, match="does not open"):  # sealed for the other provider
-        providers[0].receive(forged(manifest, said[1].payload, "labels", "labels", NAMES[0]))
+        providers[0].receive(forged(manifest, said[1].body.read(), "labels", "labels", NAMES[0]))
     for provider, message in zip(providers, said, strict=True):
         refused(provider, message, "labels", "labels", provider.identity.name)
     with pytest.raises(ProtocolError, match="another order"):
@@ -309,10 +312,10 @@ def test_vertical_refusals_with_masks():
     for provider in providers:
         tables = provider.make_tables(columns, ids)
         assert provider.make_tables(columns, ids) is tables
-        wrong = tables.payload[:-32] + bytes(32)
+        wrong = tables.body.read()[:-32] + bytes(32)
         with pytest.raises(ProtocolError, match="another order"):
             label.receive(forged(manifest, wrong, provider.identity.name, "tables", "labels"))
-        echoed = tables.payload[:-32] + said[providers.index(provider)].payload[-32:]
+        echoed = tables.body.read()[:-32] + said[providers.index(provider)].body.read()[-32:]
         with pytest.raises(ProtocolError, match="another order"):  # the label provider's own proof
             label.receive(forged(manifest, echoed, provider.identity.name, "tables", "labels"))
         refused(label, tables, provider.identity.name, "tables", "labels")
@@ -323,9 +326,9 @@ def test_vertical_refusals_with_masks():
     again = vertical.VerticalCollector(PARTIES["collector"], manifest).make_correction()
     key = derive_pair_key(PARTIES["labels"], manifest.collector, manifest.hash, "correction")
     # a restarted collector says the same
-    assert unseal_bytes(key, again.payload) == unseal_bytes(key, dealt.payload)
+    assert unseal_bytes(key, again.body.read()) == unseal_bytes(key, dealt.body.read())
     with pytest.raises(ProtocolError, match="wrong-kind"):
-        label.receive(forged(manifest, dealt.payload, NAMES[0], "correction", "labels"))
+        label.receive(forged(manifest, dealt.body.read(), NAMES[0], "correction", "labels"))
     refused(label, dealt, "collector", "correction", "labels")
     shares = label.make_shares()
     assert label.make_shares() is shares

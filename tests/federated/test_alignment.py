@@ -166,7 +166,7 @@ def test_messages_that_are_not_whole_or_not_meant_are_refused(ring):
 
 def test_another_signer_cannot_speak_for_an_owner(ring):
     other = Identity.generate("labels")
-    payload = ring.owners[0].make_own_list().payload
+    payload = ring.owners[0].make_own_list().body.read()
     fake = Message.create(other, ring.agreed, "list-0", "hospital-a", payload)
     with pytest.raises(ProtocolError, match="wrong-signature"):
         ring.owners[1].blind_and_forward(fake)
@@ -222,7 +222,7 @@ def test_lists_of_another_length_than_agreed_are_refused():
 
 def test_what_was_sealed_for_another_does_not_open(ring):
     """The collector hands the payload of one list out as another: signed, but sealed otherwise."""
-    payload = ring.owners[0].make_own_list().payload
+    payload = ring.owners[0].make_own_list().body.read()
     swapped = Message.create(PARTIES["labels"], ring.agreed, "list-2", "hospital-a", payload)
     with pytest.raises(ProtocolError, match="does not open"):
         ring.owners[1].blind_and_forward(swapped)
@@ -325,11 +325,11 @@ def test_what_the_collector_carries_is_sealed():
     ring.carry()
     seen = {point for message in ring.said for point in opened(ring, message)}
     seen |= {to_point(one.encode(), HASH_DOMAIN + ring.agreed.hash) for one in ids}
-    carried = b"".join(message.to_bytes() + message.payload for message in ring.said)
+    carried = b"".join(message.to_bytes() + message.body.read() for message in ring.said)
     assert not any(point in carried for point in seen)
     collector = PARTIES["collector"]
     for message in ring.said:
-        content = message.payload
+        content = message.body.read()
         for name in OWNERS[:3]:
             key = derive_pair_key(collector, PARTIES[name].card, ring.agreed.hash, message.kind)
             if message.recipient == "collector" and name == message.sender:
@@ -342,7 +342,7 @@ def test_what_the_collector_carries_is_sealed():
 def test_dummies_hide_the_lengths_of_lists():
     ring = Ring([["a"], [str(i) for i in range(50)], ["a", "7"]], pad_to=50)
     ring.carry()
-    assert {len(message.payload) for message in ring.said} == {
+    assert {len(message.body.read()) for message in ring.said} == {
         compute_sealed_length(50 * POINT_BYTES)
     }
     assert ring.matcher.find_common_points() == []

@@ -154,7 +154,7 @@ def ours(small_key, one_counter_a_ciphertext):
     exact = [manifest.layout.count_rows(*table(60, seed)) for seed in range(3)]
     release, said = horizontal_round(manifest, exact, small_key)
     count = manifest.layout.size
-    seen = [small_key.public.from_bytes(one.payload, count) for one in said[:-1]]
+    seen = [small_key.public.from_bytes(one.body.read(), count) for one in said[:-1]]
     return manifest, exact, seen, release
 
 
@@ -227,7 +227,7 @@ def test_ciphertexts_of_a_provider_are_uniform_even_to_the_key_owner(
         exact = [manifest.layout.count_rows(*table(30, seed + k)) for k in range(3)]
         _, said = horizontal_round(manifest, exact, small_key)
         for one in said[:3]:
-            hidden = small_key.public.from_bytes(one.payload, manifest.layout.size)
+            hidden = small_key.public.from_bytes(one.body.read(), manifest.layout.size)
             rows.append([small_key.decrypt(c) for c in hidden])
     values, steps = value_and_steps(rows, n)
     assert looks_uniform(values)
@@ -243,7 +243,7 @@ def test_masked_messages_are_uniform_to_all_but_the_opener(mode):
         manifest = horizontal_manifest(mode=mode, moments=())
         exact = [manifest.layout.count_rows(*table(30, seed + k)) for k in range(3)]
         _, said = horizontal_round(manifest, exact)
-        words = [np.frombuffer(one.payload, dtype="<u8").astype(np.uint64) for one in said[:3]]
+        words = [np.frombuffer(one.body.read(), dtype="<u8").astype(np.uint64) for one in said[:3]]
         seen["one"] += [own.tolist() for own in words]
         seen["two"].append((words[0] + words[2]).tolist())
         seen["total"].append(sum(words[1:], words[0]).tolist())
@@ -256,7 +256,7 @@ def test_masked_messages_are_uniform_to_all_but_the_opener(mode):
 def test_a_sealed_model_shows_nothing_but_its_length():
     manifest = horizontal_manifest(mode="probabilities")
     exact = [manifest.layout.count_rows(*table(30, k)) for k in range(3)]
-    payload = horizontal_round(manifest, exact)[1][-1].payload
+    payload = horizontal_round(manifest, exact)[1][-1].body.read()
     counts = np.bincount(np.frombuffer(payload, np.uint8), minlength=256)
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
@@ -270,15 +270,15 @@ def test_a_vertical_transcript_is_encrypted_or_uniform(small_key):
         columns, codes = table(20, seed)
         manifest = vertical_manifest(small_key, rows=20)
         _, said = vertical_round(manifest, columns, codes, small_key)
-        labels = small_key.public.from_bytes(said[0].payload[:-32], 20)
+        labels = small_key.public.from_bytes(said[0].body.read()[:-32], 20)
         assert len(set(labels)) == 20
         ciphertexts += [int(one) / modulus for one in labels]
         for one in said[2:4]:
-            count = len(one.payload) // small_key.public.ciphertext_bytes
-            hidden = small_key.public.from_bytes(one.payload[:-32], count)
+            count = len(one.body.read()) // small_key.public.ciphertext_bytes
+            hidden = small_key.public.from_bytes(one.body.read()[:-32], count)
             padded.append([small_key.decrypt(c) for c in hidden])
         for one in said[4:]:
-            content = one.payload
+            content = one.body.read()
             other = "labels" if one.kind == "shares" else "receiver"
             content = unseal_bytes(shared(manifest, "collector", other, one.kind), content)
             parts = [content[i : i + 128] for i in range(0, len(content), 128)]
@@ -311,7 +311,7 @@ def submissions_in(world, manifest_of, repeats):
         manifest = manifest_of()
         exact = world(manifest)
         _, said = horizontal_round(manifest, exact)
-        found.append(np.frombuffer(said[0].payload, dtype="<u8").astype(np.uint64))
+        found.append(np.frombuffer(said[0].body.read(), dtype="<u8").astype(np.uint64))
     return np.concatenate(found)
 
 
@@ -377,7 +377,7 @@ def test_the_collector_cannot_open_what_the_receiver_opens(small_key):
     manifest = horizontal_manifest(epsilon=math.inf, moments=())
     exact = [manifest.layout.count_rows(*table(30, k)) for k in range(3)]
     _, said = horizontal_round(manifest, exact)
-    content = unseal_bytes(shared(manifest, "collector", "receiver", "total"), said[-1].payload)
+    content = unseal_bytes(shared(manifest, "collector", "receiver", "total"), said[-1].body.read())
     total = np.frombuffer(content, dtype="<u8").astype(np.uint64).view(np.int64)
     assert np.abs(total).min() > 10**6  # false alarm below 30 * 2^-42
     forged = open_totals(PARTIES["collector"], manifest, None, content)

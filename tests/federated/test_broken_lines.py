@@ -74,7 +74,7 @@ def test_a_connection_that_breaks_in_a_body_leaves_no_traceback(path, tmp_path):
                 f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {message.size}\r\n"
                 f"{MESSAGE_HEADER}: {message.header.decode()}\r\n"
                 f"{signature_line(manifest, 'POST', path)}\r\n".encode()
-                + message.payload[:10]
+                + message.body.read()[:10]
             )
             while not any(one.cycle for one in served.server.server_state.connections):
                 time.sleep(0.01)  # until the request is being answered

@@ -83,7 +83,7 @@ def test_every_refusal_is_a_reason_and_a_sentence(tmp_path):
             """How a message is put to the collector, in one chunk."""
             auth = SignedRequests(PARTIES[sender or message.sender], manifest)
             header = {MESSAGE_HEADER: message.header.decode()}
-            how = {"content": message.payload if body is None else body, "headers": header}
+            how = {"content": message.body.read() if body is None else body, "headers": header}
             return {**how, "auth": auth, "params": {"offset": offset}}
 
         refused("not-agreed", "POST", "/messages", **posted(said[0]))
@@ -102,7 +102,7 @@ def test_every_refusal_is_a_reason_and_a_sentence(tmp_path):
             auth = SignedRequests(PARTIES[name], manifest)
             http.post(f"/signatures/{name}", content=manifest.signatures[name], auth=auth)
         assert http.get("/manifest").json()["signatures"] == dict(manifest.signatures)
-        refused("truncated", "POST", "/messages", content=said[0].payload)
+        refused("truncated", "POST", "/messages", content=said[0].body.read())
         refused("oversized", "POST", "/messages", headers={MESSAGE_HEADER: "x" * 5000})
         refused("oversized", "POST", "/messages", **posted(said[0], b"x" * 100_000))
         refused("malformed", "POST", "/messages", **posted(said[0], offset="x"))
@@ -116,12 +116,12 @@ def test_every_refusal_is_a_reason_and_a_sentence(tmp_path):
             refused("unknown-path", "GET", path)
         for method in ("PUT", "DELETE", "PATCH", "GET"):
             refused("unknown-path", method, "/messages")
-        half, size = said[0].payload[:50], said[0].size
-        gap = http.post("/messages", **posted(said[0], said[0].payload[60:], offset=60)).json()
+        half, size = said[0].body.read()[:50], said[0].size
+        gap = http.post("/messages", **posted(said[0], said[0].body.read()[60:], offset=60)).json()
         assert gap == {"accepted": False, "have": 0}  # nothing is kept that leaves a gap
         came = http.post("/messages", **posted(said[0], half)).json()
         assert came == {"accepted": False, "have": 50}
-        rest = posted(said[0], said[0].payload[50:], offset=50)
+        rest = posted(said[0], said[0].body.read()[50:], offset=50)
         assert http.post("/messages", **rest).json() == {"accepted": True, "have": size}
         refused("replayed", "POST", "/messages", **posted(said[0]))
         assert http.get("/messages/receiver", params={"kind": "total"}).status_code == 204

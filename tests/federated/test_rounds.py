@@ -22,6 +22,7 @@ from round_fixtures import (
 
 from discreet.errors import PrivacyError, SchemaError
 from discreet.federated import horizontal, vertical
+from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import Layout
 from discreet.federated.horizontal.arithmetic import make_slots
 from discreet.federated.refusals import ProtocolError
@@ -39,8 +40,9 @@ def injected(place):
 
 
 class KnownNoise(horizontal.HorizontalProvider):
-    def draw_noise_share(self):
-        return injected(NAMES.index(self.identity.name))(self.manifest.layout.size)
+    def __init__(self, identity, manifest, **options):
+        super().__init__(identity, manifest, **options)
+        self._noise_share = injected(NAMES.index(identity.name))(manifest.layout.size)
 
 
 @KEYS
@@ -202,9 +204,7 @@ def test_a_vertical_result_is_the_exact_count_plus_three_known_shares(
 def test_vertical_masks_refuse_what_would_wrap_or_be_too_long(monkeypatch):
     columns, codes = table(40, 8)
     manifest = vertical_manifest()
-    monkeypatch.setattr(
-        "discreet.federated.agreement.manifest.draw_shares", lambda *_: np.array([2**61])
-    )
+    monkeypatch.setattr(Manifest, "draw_noise_share", lambda *_: np.array([2**61]))
     with pytest.raises(PrivacyError, match="beyond"):
         vertical_round(manifest, columns, codes)
     with pytest.raises(SchemaError, match="fewer cells, or use Paillier"):

@@ -115,7 +115,7 @@ def test_what_was_refused_does_not_lie_on_the_disk(tmp_path):
     running = signed_round(manifest, tmp_path)
     from discreet.federated.messages import Message
 
-    size = running.inboxes["collector"].expected["labels", "shares"].max_size
+    size = running.inboxes["collector"].expected["labels", "shares"].content_sizes[-1]
     garbage = Message.create(PARTIES["labels"], manifest, "shares", "collector", bytes(size))
     with pytest.raises(ProtocolError, match="does not open"):
         running.store_message(garbage)

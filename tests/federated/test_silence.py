@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import os
 import sys
+import time
 from itertools import pairwise
 
+import click
 import pytest
 
 pytest.importorskip("httpx")
@@ -14,10 +16,17 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("resource")
 
 import silence_harness
+from click.testing import CliRunner
 from crash_harness import FORK, PATIENCE, run_round
 from round_fixtures import SCHEMA
 
-from discreet.cli.output import MAX_SILENCE_SECONDS, SILENCE_SECONDS, ProgressReporter
+from discreet.cli import main
+from discreet.cli.output import (
+    MAX_SILENCE_SECONDS,
+    QUIET_KEY,
+    SILENCE_SECONDS,
+    ProgressReporter,
+)
 from discreet.federated.rehearsal import find_free_port
 
 
@@ -49,6 +58,32 @@ def test_after_two_seconds_of_silence_one_hears_what_is_going_on(told, capsys):
     told.show("counting the rows")
     after(told, SILENCE_SECONDS + 0.1)
     assert capsys.readouterr().err == "counting the rows …, 2 s\n"
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_quiet_is_asked_for_when_something_is_printed(place, capsys):
+    """The reporter begins before the options of its command are parsed."""
+    with click.Context(click.Command("federated")) as context:
+        context.meta[QUIET_KEY] = place == "before"
+        told = ProgressReporter("starting", Clock())
+        context.meta[QUIET_KEY] = True
+    told.say("making a key")
+    after(told, 2 * SILENCE_SECONDS)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_quiet_command_prints_no_progress(quiet, tmp_path, monkeypatch, small_key):
+    def make_slowly(bits):
+        time.sleep(0.4)
+        return small_key
+
+    monkeypatch.setattr("discreet.cli.output.SILENCE_SECONDS", 0.1)
+    monkeypatch.setattr("discreet.federated.crypto.paillier.generate_key", make_slowly)
+    command = ["federated", "identity", "a", "--paillier", "--folder", str(tmp_path)]
+    result = CliRunner().invoke(main, command + ["--quiet"] * quiet)
+    assert result.exit_code == 0
+    assert ("making a Paillier key" in result.stderr) is not quiet
 
 
 def test_what_goes_on_for_long_is_repeated_more_and_more_rarely(told, capsys):

@@ -61,7 +61,7 @@ def played(seed, mode="counts"):
     columns, codes = table(ROWS, seed)
     manifest = vertical_manifest(rows=ROWS, epsilon=math.inf, mode=mode)
     _, said = vertical_round(manifest, columns, codes)
-    return manifest, columns, codes, {(m.sender, m.recipient, m.kind): m.payload for m in said}
+    return manifest, columns, codes, {(m.sender, m.recipient, m.kind): m.body.read() for m in said}
 
 
 def uniform(rows):

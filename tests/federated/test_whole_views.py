@@ -196,12 +196,12 @@ def vertical_view(role, key, manifest, label, collector, said, total_in_clear=Fa
     count = layout.size if key is None else chunks.plaintext_count
     word = way.word_bytes if key is None else 8
     numbers = Numbers(key, count, None if key is None else chunks.pack_vector, word)
-    heard = [one for message in said for one in readable(role, manifest, message.payload)]
+    heard = [one for message in said for one in readable(role, manifest, message.body.read())]
     if total_in_clear:
         heard.append(collector._padded_totals)
     # with masks tables are (hidden rows, sums): the sums lie at the end
     tables = next(m for m in said if m.kind == "tables" and m.sender == card.name)
-    heard += [one[-numbers.length :] for one in readable(role, manifest, tables.payload)]
+    heard += [one[-numbers.length :] for one in readable(role, manifest, tables.body.read())]
     view = [numbers.of_bytes(one[: numbers.length]) for one in heard if len(one) >= numbers.length]
     view += known_pads(role, manifest, numbers)
     if role == "labels":  # what the label provider computes on the way
@@ -373,7 +373,7 @@ def horizontal_rounds(way, mode, number, pads=True):
 def horizontal_view(role, key, manifest, collector, said, noised):
     total = collector.sum_submissions()
     numbers = _horizontal_numbers(manifest, key)
-    heard = [one for message in said for one in readable(role, manifest, message.payload)]
+    heard = [one for message in said for one in readable(role, manifest, message.body.read())]
     if role == manifest.opener.name and key is not None:  # holds the Paillier key
         public, slots = make_slots(manifest)
         count = slots.count_plaintexts(manifest.layout.size)
@@ -474,7 +474,7 @@ def test_the_seal_of_the_total_is_for_the_receiver():
         label.receive(provider.make_tables(columns))
     label.receive(collector.make_correction())
     collector.receive(label.make_shares())
-    payload = collector.make_result().payload
+    payload = collector.make_result().body.read()
     assert len(payload) == compute_sealed_length(len(collector._padded_totals))
     assert len(readable("receiver", manifest, payload)) == 2
     assert len(readable("labels", manifest, payload)) == 1

@@ -47,10 +47,6 @@ BIG = 2**60 + 1
 """A whole number that no double has."""
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:overflow encountered in reduce:RuntimeWarning"  # of sums of values near 1e308
-)
-
 SCHEMA = Schema(
     [
         Categorical("word", ["a", "A", "ü", "1", "True", BIG, 0.1]),

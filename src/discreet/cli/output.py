@@ -151,7 +151,8 @@ class ProgressReporter:
         self.unit = unit
         self.clock, self.lock, self.is_paused = clock, threading.RLock(), False
         self.last_output_time = clock()
-        self.is_quiet = is_quiet()  # here, because contexts belong to a thread
+        context = click.get_current_context(silent=True)  # here: contexts belong to a thread
+        self._run_settings = {} if context is None else context.meta
         self.repeat_after = SILENCE_SECONDS
         self.last_line = ""
         self._bar: Any = None
@@ -165,7 +166,7 @@ class ProgressReporter:
         """Print a line, which becomes the current step."""
         with self.lock:
             self.close()
-            if not self.is_quiet:
+            if not self._run_settings.get(QUIET_KEY):
                 print(line, file=sys.stderr, flush=True)
             self.last_output_time, self.repeat_after = self.clock(), SILENCE_SECONDS
             # drop the remaining seconds: they change before the line is repeated
@@ -188,7 +189,7 @@ class ProgressReporter:
         """Print the current step if there was no output for too long."""
         with self.lock:
             if (
-                self.is_quiet
+                self._run_settings.get(QUIET_KEY)
                 or self.is_paused
                 or self.clock() - self.last_output_time < self.repeat_after
             ):

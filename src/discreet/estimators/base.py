@@ -88,6 +88,14 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for param_name, rule in self._param_rules.items()
         }
 
+    def _start_fit(self) -> CheckedParams:
+        """Check the parameters and remove fitted attributes, so that old and new never mix."""
+        params = self._check_params()
+        for attribute_name in list(vars(self)):
+            if attribute_name.endswith("_"):
+                delattr(self, attribute_name)
+        return params
+
     def _read_table(
         self,
         X: Any,
@@ -113,16 +121,36 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = self._read_rows(X, reset=earlier_schema is None)
         is_list = _is_sequence(y)
         raw_labels = y = [_unwrap_label(label) for label in y] if is_list else y
-        y = self._read_labels(X, y)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        refuse_unsupported_types("y", y if hasattr(y, "dtype") else np.asarray(y))
+        y = np.asarray(column_or_1d(y, warn=True))
+        check_consistent_length(X, y)
+        check_array(y.reshape(-1, 1), dtype=None, ensure_all_finite=y.dtype.kind == "f")
+        check_classification_targets(y)
         weights = None if sample_weight is None else _read_weights(sample_weight, len(y))
         schema: Schema | None = params["schema"]
-        if schema is not None:
-            columns = self._get_columns(X, schema)
-            # labels of a list keep their own types
-            class_labels, class_codes = match_labels(
-                schema, to_object_array(raw_labels) if is_list else y
-            )
-            return TrainingRows(schema, class_labels, columns, class_codes, weights)
+        if schema is None:
+            return self._infer_table(X, y, weights, params, classes, earlier_schema)
+        columns = self._get_columns(X, schema)
+        # labels of a list keep their own types
+        class_labels, class_codes = match_labels(
+            schema, to_object_array(raw_labels) if is_list else y
+        )
+        return TrainingRows(schema, class_labels, columns, class_codes, weights)
+
+    def _infer_table(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        weights: Floats | None,
+        params: CheckedParams,
+        classes: Any,
+        earlier_schema: Schema | None,
+    ) -> TrainingRows:
+        """The rows with a schema that is inferred from them."""
         listed_columns = list_columns(X)
         column_names = list(
             getattr(self, "feature_names_in_", [f"x{i}" for i in range(len(listed_columns))])
@@ -191,12 +219,6 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_prior_: Floats = np.exp(release.log_prior)[class_order]
         return self
 
-    def _clear_fitted(self) -> None:
-        """Remove fitted attributes, so that a failed fit leaves no mixture of old and new."""
-        for attribute_name in list(vars(self)):
-            if attribute_name.endswith("_"):
-                delattr(self, attribute_name)
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
@@ -230,18 +252,6 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, np.ndarray):
             refuse_unsupported_types("X", X)  # without showing the rows, as scikit-learn would
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
-
-    def _read_labels(self, X: Any, y: Any) -> NDArray[Any]:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        refuse_unsupported_types("y", y if hasattr(y, "dtype") else np.asarray(y))
-        labels = column_or_1d(y, warn=True)
-        check_consistent_length(X, labels)
-        check_array(labels.reshape(-1, 1), dtype=None, ensure_all_finite=labels.dtype.kind == "f")
-        check_classification_targets(labels)
-        return np.asarray(labels)
 
     def _get_columns(self, X: Any, schema: Schema) -> dict[str, Any]:
         """The columns of a schema: by name where X has names, else by position."""

@@ -274,7 +274,8 @@ class CentralNB(PrivateEstimator):
         """
         if not isinstance(source, TableSource):
             source = self.open_source(source, **options)
-        params, earlier_guarantee = self._start_fit()
+        earlier_guarantee = getattr(self, "guarantee_", None)
+        params = self._start_fit()
         schema, raw_source = source.schema, source.source
         if isinstance(raw_source, (str, Path)):
             source_name = source_key = str(raw_source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -218,11 +219,11 @@ class FederatedNB(PrivateEstimator):
         schema, columns = training_rows.schema, training_rows.columns
         class_codes = training_rows.class_codes
         check_bins(params, schema)
-        moment_names: list[str] = []
-        if params["numeric"] == "moments":
-            moment_names = [
-                feature.name for feature in schema.features if isinstance(feature, Numeric)
-            ]
+        moment_names = [
+            feature.name
+            for feature in schema.features
+            if params["numeric"] == "moments" and isinstance(feature, Numeric)
+        ]
         requests = make_feature_requests(schema, params["bins"], moment_names)
         epsilon, providers, key = params["epsilon"], params["providers"], params["key"]
         aggregation: Any = params["aggregation"] or "masks"
@@ -243,24 +244,12 @@ class FederatedNB(PrivateEstimator):
             )
         else:
             provider_count = max(2, len(class_codes)) if providers == "rows" else providers
-            provider_parts = _split_rows(columns, class_codes, provider_count)
+            column_arrays = {name: np.asarray(column) for name, column in columns.items()}
+            provider_parts = [
+                ({name: column[rows] for name, column in column_arrays.items()}, class_codes[rows])
+                for rows in np.array_split(np.arange(len(class_codes)), provider_count)
+            ]
             release, self.manifest_ = simulate_horizontal(round_terms, provider_parts, random, key)
         self.inconsistent_ = release.inconsistent
-        release = release.with_guarantee(
-            with_simulation_assumption(release.model.guarantee, SIMULATION_ASSUMPTION)
-        )
-        return release.statistics or release.model
-
-
-def _split_rows(
-    columns: Mapping[str, Any], class_codes: Any, provider_count: int
-) -> list[tuple[dict[str, Any], Any]]:
-    """The rows of each provider, in equal shares."""
-    column_arrays = {feature_name: np.asarray(column) for feature_name, column in columns.items()}
-    return [
-        (
-            {feature_name: column[row_indices] for feature_name, column in column_arrays.items()},
-            class_codes[row_indices],
-        )
-        for row_indices in np.array_split(np.arange(len(class_codes)), provider_count)
-    ]
+        guarantee = with_simulation_assumption(release.model.guarantee, SIMULATION_ASSUMPTION)
+        return replace(release.statistics or release.model, guarantee=guarantee)

@@ -130,36 +130,31 @@ def hash_rows(columns: Mapping[str, Any], row_count: int) -> Hashes:
     Parameters
     ----------
     columns : mapping of name to column
-        Names do not matter, their order does.
+        Names do not matter, their order does. The values 1, 1.0 and "1" are the same.
     row_count : int
         Rows.
     """
     hashes = np.zeros(row_count, np.uint64)
     for column in columns.values():
-        hashes ^= _hash_column(column)
+        values: NDArray[Any] = _to_flat_array(column)
+        if values.dtype.kind in "iuf":
+            numbers = values.astype(np.float64)
+            numbers += 0.0  # minus zero becomes zero
+            numbers[np.isnan(numbers)] = np.nan
+            hashes ^= numbers.view(np.uint64)
+        else:
+            import pandas as pd
+
+            objects, codes = values.astype(object), slice(None)
+            if pd.api.types.infer_dtype(objects) in UNIFORM_TYPES:
+                codes, objects = pd.factorize(objects, use_na_sentinel=False)
+            hashes ^= np.array([_hash_value(value) for value in objects], np.uint64)[codes]
         hashes *= _HASH_FACTORS[0]
         hashes ^= hashes >> np.uint64(32)
     hashes *= _HASH_FACTORS[1]
     hashes ^= hashes >> np.uint64(29)
     hashes.sort()
     return np.asarray(hashes[np.diff(hashes, prepend=~hashes[:1]) != 0])
-
-
-def _hash_column(column: Any) -> Hashes:
-    """64 bits for every value, the same for 1, 1.0 and "1"."""
-    values: NDArray[Any] = _to_flat_array(column)
-    if values.dtype.kind in "iuf":
-        numbers = values.astype(np.float64)
-        numbers += 0.0  # minus zero becomes zero
-        numbers[np.isnan(numbers)] = np.nan
-        return np.asarray(numbers.view(np.uint64))
-    import pandas as pd
-
-    objects = values.astype(object)
-    codes: Any = slice(None)
-    if pd.api.types.infer_dtype(objects) in UNIFORM_TYPES:
-        codes, objects = pd.factorize(objects, use_na_sentinel=False)
-    return np.asarray(np.array([_hash_value(value) for value in objects], np.uint64)[codes])
 
 
 def _hash_value(value: Any) -> int:

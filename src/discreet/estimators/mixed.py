@@ -144,8 +144,7 @@ class MixedNB(NaiveBayesEstimator):
         -------
         self
         """
-        self._check_params()
-        self._clear_fitted()
+        self._start_fit()
         return self._learn_batch(X, y, None, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

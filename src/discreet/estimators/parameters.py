@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, get_args
 
@@ -54,14 +54,19 @@ class ParamRule:
         ``ValueError`` or ``ArithmeticError`` where the rule is broken.
     error_class : type of DiscreetError
         What the user sees.
+    allows_none : bool, default False
+        Whether None is allowed, too, and stays as it is.
     """
 
     description: str
     parse_value: Callable[[Any], Any]
     error_class: type[DiscreetError] = SchemaError
+    allows_none: bool = False
 
     def check_value(self, param_name: str, value: Any) -> Any:
         """Return the plain value, or raise an error that names parameter, value and rule."""
+        if value is None and self.allows_none:
+            return None
         try:
             return self.parse_value(value)
         except (FormatError, SchemaError) as error:  # keep the schema's or ledger's reason
@@ -75,11 +80,7 @@ class ParamRule:
 
     def allow_none(self, meaning: str) -> ParamRule:
         """The same rule, with None allowed as well."""
-
-        def parse_or_none(value: Any) -> Any:
-            return None if value is None else self.parse_value(value)
-
-        return ParamRule(f"{self.description}, or None {meaning}", parse_or_none, self.error_class)
+        return replace(self, description=f"{self.description}, or None {meaning}", allows_none=True)
 
 
 def make_number_rule(
@@ -202,21 +203,18 @@ def _format_short(value: Any) -> str:
 
 
 def _parse_bins(value: Any) -> Any:
-    def parse_cuts(requested_bins: Any) -> Any:
-        if isinstance(requested_bins, (Sequence, np.ndarray)) and not isinstance(
-            requested_bins, str
-        ):
-            return [
-                _require_valid(math.isfinite(finite_point := _parse_real(cut_point)), finite_point)
-                for cut_point in requested_bins
-            ]
-        return _require_valid(
-            1 <= (bin_count := _parse_integer(requested_bins)) <= MAX_BINS, bin_count
-        )
-
     if isinstance(value, Mapping):
-        return make_mapping_rule("", parse_cuts).parse_value(value)
-    return parse_cuts(_parse_integer(value))
+        return make_mapping_rule("", _parse_feature_bins).parse_value(value)
+    return _require_valid(1 <= (bin_count := _parse_integer(value)) <= MAX_BINS, bin_count)
+
+
+def _parse_feature_bins(value: Any) -> Any:
+    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
+        return [
+            _require_valid(math.isfinite(finite_point := _parse_real(cut_point)), finite_point)
+            for cut_point in value
+        ]
+    return _parse_bins(_parse_integer(value))
 
 
 def _parse_column_choice(value: Any) -> Any:

@@ -182,7 +182,8 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         return self._fit_table(X, y)
 
     def _fit_table(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        params, earlier_guarantee = self._start_fit()
+        earlier_guarantee: Guarantee | None = getattr(self, "guarantee_", None)
+        params = self._start_fit()
         training_rows = self._read_table(X, y, params, sample_weight)
         if params["schema"] is None and not self._is_exact:
             sklearn_context.warn_user(
@@ -204,13 +205,6 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         return self._finish_fit(
             training_rows.schema, training_rows.classes, release, accounting, earlier_guarantee
         )
-
-    def _start_fit(self) -> tuple[CheckedParams, Guarantee | None]:
-        """Check the parameters and clear the earlier fit; returns its guarantee."""
-        params = self._check_params()
-        earlier_guarantee: Guarantee | None = getattr(self, "guarantee_", None)
-        self._clear_fitted()
-        return params, earlier_guarantee
 
     def _finish_fit(
         self,

@@ -166,11 +166,6 @@ class Layout:
             if request.kind == "cells" and self.make_cells(request).edges != request.edges:
                 raise SchemaError(f"{request.feature}: the bins do not lie on the public bounds")
 
-    @property
-    def classes(self) -> int:
-        """Number of classes."""
-        return len(self.schema.classes)
-
     def make_cells(self, request: FeatureRequest) -> Cells:
         """The cells of what is wanted."""
         bins = {request.feature: request.edges[1:-1]}
@@ -199,7 +194,7 @@ class Layout:
     @property
     def size(self) -> int:
         """Number of counters."""
-        return self.classes * sum(block.size for block in self.blocks)
+        return len(self.schema.classes) * sum(block.size for block in self.blocks)
 
     def select_features(self, feature_names: Sequence[str]) -> Layout:
         """The part of some features, without the margin."""
@@ -210,10 +205,10 @@ class Layout:
 
     def split(self, vector: NDArray[Any]) -> list[tuple[Block, NDArray[Any]]]:
         """The blocks with their numbers, each of shape (classes, size)."""
-        block_tables, start = [], 0
+        block_tables, start, class_count = [], 0, len(self.schema.classes)
         for block in self.blocks:
-            end = start + self.classes * block.size
-            block_tables.append((block, vector[start:end].reshape(self.classes, block.size)))
+            end = start + class_count * block.size
+            block_tables.append((block, vector[start:end].reshape(class_count, block.size)))
             start = end
         return block_tables
 
@@ -333,9 +328,9 @@ class Layout:
         assert isinstance(feature, Numeric)
         presence_counts, centred_sums, centred_squares = (block_tables[block] for block in blocks)
         count_variance, sum_variance, square_variance = (block_variances[block] for block in blocks)
-        counts, levels = presence_counts[:, 0], grid.levels
+        counts, levels, class_count = presence_counts[:, 0], grid.levels, len(presence_counts)
         missing_counts = (
-            presence_counts[:, 1] if presence_counts.shape[1] > 1 else np.zeros(self.classes)
+            presence_counts[:, 1] if presence_counts.shape[1] > 1 else np.zeros(class_count)
         )
         totals = (centred_sums[:, 0] + counts * levels) / 2
         squares = (centred_squares[:, 0] + 8 * levels * totals - counts * levels**2) / 8
@@ -344,9 +339,9 @@ class Layout:
             square_variance + 16 * levels**2 * sum_variance + 9 * levels**4 * count_variance
         ) / 64
         moment_variances = np.repeat(
-            [[count_variance], [totals_variance], [squares_variance]], self.classes, axis=1
+            [[count_variance], [totals_variance], [squares_variance]], class_count, axis=1
         )
-        origins = np.full(self.classes, grid.lower)
+        origins = np.full(class_count, grid.lower)
         return Moments(
             feature, counts, totals, squares, missing_counts, origins, grid.step, moment_variances
         )

@@ -70,15 +70,6 @@ class BodyLengths:
     def __contains__(self, size: int) -> bool:
         return (compute_content_length(size) if self.is_sealed else size) in self.content_sizes
 
-    @property
-    def max_size(self) -> int:
-        """The longest body."""
-        return (
-            compute_sealed_length(self.content_sizes[-1])
-            if self.is_sealed
-            else self.content_sizes[-1]
-        )
-
 
 ExpectedMessages = Mapping[tuple[str, str], BodyLengths]
 """Who sends what, and how long it may be."""
@@ -161,18 +152,13 @@ class Message:
         return b"discreet/message\0" + encode_canonical(self._to_fields())
 
     @property
-    def payload(self) -> bytes:
-        """The body, read at once."""
-        return self.body.read()
-
-    @property
     def header(self) -> bytes:
         """Everything but the body, in one line of JSON."""
         return json.dumps({**self._to_fields(), "signature": self.signature.hex()}).encode()
 
     def to_bytes(self) -> bytes:
         """Header and body, with a line break between them."""
-        return self.header + b"\n" + self.payload
+        return self.header + b"\n" + self.body.read()
 
     @classmethod
     def from_header(cls, data: bytes, body: Payload | None = None) -> Message:
@@ -276,7 +262,12 @@ class Inbox:
     def __init__(self, agreement: Agreement, own_name: str, expected: ExpectedMessages) -> None:
         self.agreement, self.own_name, self.expected = agreement, own_name, expected
         self.accepted: dict[tuple[str, str], Message] = {}
-        self._max_body_size = max((lengths.max_size for lengths in expected.values()), default=0)
+        self._max_body_size = 0
+        for lengths in expected.values():
+            body_size = lengths.content_sizes[-1]
+            if lengths.is_sealed:
+                body_size = compute_sealed_length(body_size)
+            self._max_body_size = max(self._max_body_size, body_size)
 
     def check_expected(self, message: Message) -> None:
         """Refuse, by its header alone, a message that is not new or not expected."""

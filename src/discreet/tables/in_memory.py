@@ -213,7 +213,9 @@ def compute_class_moments(
             if weights is not None:
                 class_members *= weights[row_slice, None]
             is_absent = None
-            if not np.isfinite(chunk_values.sum()):
+            with np.errstate(over="ignore", invalid="ignore"):
+                is_finite = bool(np.isfinite(chunk_values.sum()))
+            if not is_finite:
                 refuse_infinity(chunk_values, [feature.name for feature in features])
                 is_absent = np.isnan(chunk_values)
                 chunk_values[is_absent] = 0.0
@@ -277,7 +279,8 @@ class Binner:
             is_float_column and numbers.min() >= self.lower and numbers.max() <= self.feature.upper
         ):
             numbers = parse_numbers(self.feature, column, self.cells.tokens, self.cells.outliers)
-            is_absent = np.isnan(numbers) if np.isnan(numbers.sum()) else None
+            with np.errstate(over="ignore"):
+                is_absent = np.isnan(numbers) if np.isnan(numbers.sum()) else None
         if is_absent is not None:
             numbers = np.where(is_absent, self.lower, numbers)
         lookup_position = numbers - self.lower

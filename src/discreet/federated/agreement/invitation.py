@@ -77,7 +77,7 @@ class Invitation(Agreement):
             raise PrivacyError(
                 f"rows are aligned among 2 to {MAX_OWNERS} owners, not {len(self.owners)}"
             )
-        check_distinct_cards([*self.owners, self.collector])
+        check_distinct_cards(self.parties, len(self.owners) + 1)
         if self.pad_to is not None and not 1 <= self.pad_to <= MAX_LIST_IDS:
             raise SchemaError(f"pad_to={self.pad_to}; lists have 1 to {MAX_LIST_IDS} ids")
         if self.deadline:

@@ -15,6 +15,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+import numpy as np
+
 from discreet.arrays import Integers
 from discreet.errors import PrivacyError, SchemaError
 from discreet.federated.agreement.identity import Card
@@ -26,7 +28,7 @@ from discreet.federated.agreement.signed import (
     check_distinct_cards,
 )
 from discreet.federated.counters import MIN_NOISE_VARIANCE, Block, FeatureRequest, Layout
-from discreet.federated.crypto.noise import PolyaShares, draw_shares
+from discreet.federated.crypto.noise import PolyaShares
 from discreet.federated.refusals import ProtocolError
 from discreet.files.documents import load_document
 from discreet.privacy.guarantee import Guarantee
@@ -122,7 +124,7 @@ class Manifest(Agreement):
             raise PrivacyError(
                 f"a round needs at least {min_providers} providers to hide one among others"
             )
-        check_distinct_cards(self._party_cards)
+        check_distinct_cards(self.parties, len(self.providers) + (self.label is not None) + 2)
         self._check_budget()
         if self.partition == "vertical":
             self._check_columns()
@@ -190,12 +192,9 @@ class Manifest(Agreement):
     @cached_property
     def parties(self) -> dict[str, Card]:
         """Everyone, by name."""
-        return {card.name: card for card in self._party_cards}
-
-    @property
-    def _party_cards(self) -> list[Card]:
         label = () if self.label is None else (self.label,)
-        return [*self.providers, *label, self.collector, self.receiver]
+        cards = (*self.providers, *label, self.collector, self.receiver)
+        return {card.name: card for card in cards}
 
     @cached_property
     def roles(self) -> dict[str, Role]:
@@ -279,11 +278,23 @@ class Manifest(Agreement):
         return min(noise.variance for noise in self.block_noises.values()) < MIN_NOISE_VARIANCE
 
     def draw_noise_share(self, layout: Layout, random: Random) -> Integers:
-        """Draw one party's noise share for every counter of a layout (all or a part of it)."""
-        noise_sizes = [
-            (self.block_noises[block], layout.classes * block.size) for block in layout.blocks
+        """Draw one party's noise share for every counter of a layout (all or a part of it).
+
+        Blocks of one law are drawn together.
+        """
+        class_count = len(self.schema.classes)
+        law_sizes = [
+            (self.block_noises[block], class_count * block.size) for block in layout.blocks
         ]
-        return draw_shares(noise_sizes, random)
+        total_sizes: dict[PolyaShares, int] = {}
+        for law, size in law_sizes:
+            total_sizes[law] = total_sizes.get(law, 0) + size
+        law_draws = {law: law.draw_share(size, random) for law, size in total_sizes.items()}
+        share_pieces = []
+        for law, size in law_sizes:
+            share_pieces.append(law_draws[law][:size])
+            law_draws[law] = law_draws[law][size:]
+        return np.concatenate(share_pieces)
 
     @cached_property
     def guarantee(self) -> Guarantee:

@@ -33,19 +33,6 @@ def make_guarantee(manifest: Manifest) -> Guarantee:
     other_views = "the collector sees nothing but uniform numbers"
     if manifest.mode == "probabilities":
         other_views = "the receiver sees probabilities only"
-    return Guarantee(
-        float(manifest.epsilon),
-        neighbours="add-remove" if manifest.partition == "horizontal" else "replace",
-        trust="federated",
-        against=(
-            f"everyone, {manifest.opener.name} who opens the noised totals included; {other_views}"
-        ),
-        assumptions=_list_assumptions(manifest),
-        charges=charges,
-    ).void_if(schema=manifest.schema)
-
-
-def _list_assumptions(manifest: Manifest) -> tuple[str, ...]:
     provider_count, tolerated = len(manifest.providers), manifest.tolerated
     assumptions = [
         f"of the {provider_count} providers at most {tolerated} are missing or work with others "
@@ -55,15 +42,21 @@ def _list_assumptions(manifest: Manifest) -> tuple[str, ...]:
     ]
     if manifest.partition == "vertical":
         assumptions = _list_vertical_assumptions(manifest)
+    assumptions.append("all parties follow the protocol and are merely curious")
+    assumptions += [] if manifest.schema.inferred else [PUBLIC_DOMAIN_ASSUMPTION]
     crypto_assumption = "X25519, ChaCha20 and Ed25519 hold"
     if manifest.paillier is not None:
         crypto_assumption += f", and so does Paillier with {manifest.paillier.bits} bits"
-    return (
-        *assumptions,
-        "all parties follow the protocol and are merely curious",
-        *([] if manifest.schema.inferred else [PUBLIC_DOMAIN_ASSUMPTION]),
-        crypto_assumption,
-    )
+    return Guarantee(
+        float(manifest.epsilon),
+        neighbours="add-remove" if manifest.partition == "horizontal" else "replace",
+        trust="federated",
+        against=(
+            f"everyone, {manifest.opener.name} who opens the noised totals included; {other_views}"
+        ),
+        assumptions=(*assumptions, crypto_assumption),
+        charges=charges,
+    ).void_if(schema=manifest.schema)
 
 
 def _list_vertical_assumptions(manifest: Manifest) -> list[str]:
@@ -125,7 +118,7 @@ def find_inconsistent_features(
         1 / max(cell_count * noise_scale**2, 1e-12)
         for cell_count, noise_scale in zip(cell_counts, noise_scales, strict=True)
     ]
-    comparison_count = len(block_totals) * manifest.layout.classes
+    comparison_count = len(block_totals) * len(manifest.schema.classes)
     flagged_features = []
     for index, (block, class_totals, _) in enumerate(block_totals):
         other_precision = sum(precisions) - precisions[index]

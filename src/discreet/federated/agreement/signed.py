@@ -202,11 +202,11 @@ class Agreement(ABC):
         )
 
 
-def check_distinct_cards(cards: list[Card]) -> None:
+def check_distinct_cards(cards_by_name: Mapping[str, Card], party_count: int) -> None:
     """Refuse two parties of one name or one key."""
-    if len({card.name for card in cards}) < len(cards):
+    if len(cards_by_name) < party_count:
         raise SchemaError("two parties have the same name; every party needs its own")
-    if len({card.signing for card in cards}) < len(cards):
+    if len({card.signing for card in cards_by_name.values()}) < party_count:
         raise SchemaError("two parties have the same key; every party needs its own")
 
 

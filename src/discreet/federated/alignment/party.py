@@ -97,4 +97,4 @@ class AlignmentParty:
     def _open_message(self, message: Message) -> bytes:
         sender_card = self.invitation.parties[message.sender]
         shared_key = derive_pair_key(self.identity, sender_card, self.invitation.hash, message.kind)
-        return unseal_bytes(shared_key, message.payload)
+        return unseal_bytes(shared_key, message.body.read())

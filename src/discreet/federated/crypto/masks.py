@@ -57,16 +57,13 @@ def derive_pair_key(identity: Identity, peer: Card, agreement_hash: bytes, purpo
     return key_derivation.derive(identity.compute_shared_secret(peer, agreement_hash))
 
 
-def _make_keystream(key: bytes) -> Callable[[int], bytes]:
-    # the nonce may be constant: a key serves one purpose in one round, once
-    cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
-    return lambda count: cipher.update(bytes(count))
-
-
 def make_word_stream(key: bytes, word_bytes: int = 8) -> Callable[[int], Any]:
     """Make a function that returns the next uniform little-endian words of ``word_bytes`` bytes."""
-    read_keystream = _make_keystream(key)
-    return lambda count: np.frombuffer(read_keystream(word_bytes * count), dtype=f"<u{word_bytes}")
+    # the nonce may be constant: a key serves one purpose in one round, once
+    cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
+    return lambda count: np.frombuffer(
+        cipher.update(bytes(word_bytes * count)), dtype=f"<u{word_bytes}"
+    )
 
 
 def expand_words(key: bytes, word_count: int, word_bytes: int = 8) -> Any:
@@ -77,7 +74,7 @@ def expand_words(key: bytes, word_count: int, word_bytes: int = 8) -> Any:
 def expand_residues(key: bytes, residue_count: int, n: int) -> list[int]:
     """The pad of plaintexts: residues mod N, each from |N| + 128 bits."""
     residue_bytes = -(-(int(n).bit_length() + EXCESS_BITS) // 8)
-    keystream_bytes = _make_keystream(key)(residue_bytes * residue_count)
+    keystream_bytes = expand_words(key, residue_bytes * residue_count, 1).tobytes()
     return [
         int.from_bytes(
             keystream_bytes[index * residue_bytes : (index + 1) * residue_bytes], "little"

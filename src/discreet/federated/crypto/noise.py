@@ -17,7 +17,6 @@ nothing is left, and keep each with probability 1/m. About ln g steps, integers 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -28,7 +27,7 @@ from discreet.errors import PrivacyError
 from discreet.randomness import Random
 from discreet.randomness.samplers import Number
 
-__all__ = ["PolyaShares", "draw_polya", "draw_shares"]
+__all__ = ["PolyaShares", "draw_polya"]
 
 
 @dataclass(frozen=True)
@@ -79,19 +78,6 @@ class PolyaShares:
             return np.zeros(size, dtype=np.int64)
         polya_draws = draw_polya(self.scale, self.required_shares, 2 * size, random)
         return polya_draws[:size] - polya_draws[size:]
-
-
-def draw_shares(law_sizes: Sequence[tuple[PolyaShares, int]], random: Random) -> Integers:
-    """Draw shares of several (law, size) pairs, one after the other; equal laws in one draw."""
-    total_sizes: dict[PolyaShares, int] = {}
-    for law, size in law_sizes:
-        total_sizes[law] = total_sizes.get(law, 0) + size
-    law_draws = {law: law.draw_share(size, random) for law, size in total_sizes.items()}
-    share_pieces = []
-    for law, size in law_sizes:
-        share_pieces.append(law_draws[law][:size])
-        law_draws[law] = law_draws[law][size:]
-    return np.concatenate(share_pieces)
 
 
 def draw_polya(scale: Number, part_count: int, size: int, random: Random) -> Integers:

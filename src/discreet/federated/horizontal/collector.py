@@ -58,7 +58,7 @@ class HorizontalCollector:
         if self.manifest.aggregation == "paillier":
             public_key, slots = make_slots(self.manifest)
             public_key.from_bytes(
-                message.payload, slots.count_plaintexts(self.manifest.layout.size)
+                message.body.read(), slots.count_plaintexts(self.manifest.layout.size)
             )
         self.inbox.accept_message(message)
         return message
@@ -66,7 +66,7 @@ class HorizontalCollector:
     def sum_submissions(self) -> bytes:
         """Sum all submissions; the sum stays hidden from everyone but the opener."""
         self.inbox.require_all_messages()
-        payloads = (message.payload for message in self.inbox.accepted.values())
+        payloads = (message.body.read() for message in self.inbox.accepted.values())
         if self.manifest.aggregation == "masks":
             sums = np.zeros(self.manifest.layout.size, dtype=np.uint64)
             for payload in payloads:

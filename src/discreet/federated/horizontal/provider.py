@@ -55,12 +55,8 @@ class HorizontalProvider:
             # prepared before there is data, so rather too large a table than too small a one
             expected_count = max(64, 2 * slots.count_plaintexts(manifest.layout.size))
             self._encryptor = Encryptor(public_key, expected_count)
-        self._noise_share = self.draw_noise_share()
+        self._noise_share = manifest.draw_noise_share(manifest.layout, self.random)
         self._submission: Message | None = None
-
-    def draw_noise_share(self) -> Integers:
-        """Draw the share of the noise, one number for each counter."""
-        return self.manifest.draw_noise_share(self.manifest.layout, self.random)
 
     def make_submission(self, exact_counts: Integers) -> Message:
         """Make the submission of this provider; every further call returns the same message.

@@ -43,7 +43,7 @@ class HorizontalReceiver:
         """Open the result, or refuse it with a reason."""
         message, manifest = self.inbox.read_message(data), self.manifest
         shared_key = derive_pair_key(self.identity, manifest.collector, manifest.hash, message.kind)
-        content = unseal_bytes(shared_key, message.payload)
+        content = unseal_bytes(shared_key, message.body.read())
         if manifest.mode == "counts":
             release = Release.from_totals(
                 manifest, open_totals(self.identity, manifest, self.private_key, content)

@@ -49,7 +49,7 @@ class VerticalCollector(VerticalParty):
         """Accept the padded sums, or refuse them with a reason."""
         message = self.inbox.read_message(data)
         padded_sums = unseal_bytes(
-            self.protocol.derive_pair_key(self.identity, self.label, "shares"), message.payload
+            self.protocol.derive_pair_key(self.identity, self.label, "shares"), message.body.read()
         )
         self._padded_totals = self._add_noise_shares(padded_sums, self.random)
         self.inbox.accept_message(message)

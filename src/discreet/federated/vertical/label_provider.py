@@ -103,7 +103,7 @@ class LabelProvider(VerticalParty):
         sender_card = self.manifest.parties[message.sender]
         if message.kind == "correction":
             shared_key = self.protocol.derive_pair_key(self.identity, sender_card, "correction")
-            self._correction = unseal_bytes(shared_key, message.payload)
+            self._correction = unseal_bytes(shared_key, message.body.read())
         else:
             if not len(self._class_codes):
                 raise ProtocolError(

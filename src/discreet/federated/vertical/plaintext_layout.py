@@ -35,10 +35,11 @@ class PlaintextLayout:
     bits: int
 
     def __post_init__(self) -> None:
-        if self.layout.classes > self.slots.size:
+        class_count = len(self.layout.schema.classes)
+        if class_count > self.slots.size:
             raise SchemaError(
-                f"{self.layout.classes} classes do not fit a Paillier key of {self.bits} bits; "
-                f"use one of {SLOT_BITS * self.layout.classes + 1} bits or more"
+                f"{class_count} classes do not fit a Paillier key of {self.bits} bits; "
+                f"use one of {self.column_bits + 1} bits or more"
             )
 
     @cached_property
@@ -49,13 +50,13 @@ class PlaintextLayout:
     @property
     def column_bits(self) -> int:
         """Bits from one column to the next."""
-        return SLOT_BITS * self.layout.classes
+        return SLOT_BITS * len(self.layout.schema.classes)
 
     @cached_property
     def columns_per_plaintext(self) -> list[int]:
         """How many columns each plaintext holds."""
-        column_count = self.layout.size // self.layout.classes
-        max_columns = self.slots.size // self.layout.classes
+        class_count = len(self.layout.schema.classes)
+        column_count, max_columns = self.layout.size // class_count, self.slots.size // class_count
         return [
             min(max_columns, column_count - start) for start in range(0, column_count, max_columns)
         ]
@@ -69,15 +70,16 @@ class PlaintextLayout:
         """Numbers in the order of the layout to plaintexts."""
         column_counts = [table.T.reshape(-1) for _, table in self.layout.split(noise_vector)]
         flat_counts, plaintexts, start = np.concatenate(column_counts), [], 0
+        class_count = len(self.layout.schema.classes)
         for column_count in self.columns_per_plaintext:
-            end = start + column_count * self.layout.classes
+            end = start + column_count * class_count
             plaintexts += self.slots.pack_counters(flat_counts[start:end])
             start = end
         return plaintexts
 
     def unpack_vector(self, plaintexts: list[int]) -> Integers:
         """Sums of plaintexts to sums of numbers, in the order of the layout."""
-        class_count = self.layout.classes
+        class_count = len(self.layout.schema.classes)
         flat_counts = np.concatenate(
             [
                 self.slots.unpack_counters([plaintext], column_count * class_count)

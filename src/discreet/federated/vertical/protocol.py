@@ -78,6 +78,7 @@ class VerticalProtocol(ABC):
         assert manifest.label is not None
         assert manifest.rows is not None
         self.manifest, self.label, self.rows = manifest, manifest.label, manifest.rows
+        self.class_count = len(manifest.schema.classes)
         self.layouts = {
             card.name: manifest.layout.select_features(manifest.columns[card.name])
             for card in manifest.providers

@@ -33,7 +33,7 @@ class VerticalReceiver(VerticalParty):
         shared_key = self.protocol.derive_pair_key(
             self.identity, self.manifest.collector, message.kind
         )
-        content = unseal_bytes(shared_key, message.payload)
+        content = unseal_bytes(shared_key, message.body.read())
         if self.manifest.mode == "counts":
             release = self._open_totals(content)
         else:

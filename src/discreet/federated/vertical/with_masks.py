@@ -85,7 +85,7 @@ class VerticalMasks(VerticalProtocol):
     @property
     def labels_size(self) -> int:
         """Bytes of the hidden labels."""
-        return compute_sealed_length(self.word_bytes * self.rows * self.manifest.layout.classes)
+        return compute_sealed_length(self.word_bytes * self.rows * self.class_count)
 
     def compute_tables_size(self, provider: str) -> int:
         """Bytes of a provider's hidden tables."""
@@ -109,13 +109,12 @@ class VerticalMasks(VerticalProtocol):
         )
 
     def _iter_hidden_labels(self, identity: Identity, class_codes: ClassCodes) -> Iterator[bytes]:
-        class_count = self.manifest.layout.classes
         draw_mask_words = make_word_stream(
             self.derive_pair_key(identity, self.manifest.collector, "dealt rows"), self.word_bytes
         )
-        for row_block in self._iter_row_blocks(class_count, "hiding labels"):
+        for row_block in self._iter_row_blocks(self.class_count, "hiding labels"):
             row_count = row_block.stop - row_block.start
-            label_words = np.zeros((row_count, class_count), dtype=self.word_type)
+            label_words = np.zeros((row_count, self.class_count), dtype=self.word_type)
             label_words[np.arange(row_count), class_codes[row_block]] = 1
             yield (
                 label_words - draw_mask_words(label_words.size).reshape(label_words.shape)
@@ -152,11 +151,11 @@ class VerticalMasks(VerticalProtocol):
         draw_mask_words = make_word_stream(
             self.derive_pair_key(identity, self.manifest.collector, "dealt rows"), self.word_bytes
         )
-        label_product = np.zeros((layout.classes, cell_count), dtype=self.word_type)
+        label_product = np.zeros((self.class_count, cell_count), dtype=self.word_type)
         reader = PieceReader(hidden_labels)
         for row_block in self._iter_row_blocks(cell_count, "hiding tables"):
             row_count = row_block.stop - row_block.start
-            label_bytes = reader.read_bytes(row_count * layout.classes * self.word_bytes)
+            label_bytes = reader.read_bytes(row_count * self.class_count * self.word_bytes)
             cell_mask = draw_mask_words(row_count * cell_count).reshape(row_count, cell_count)
             label_product += _multiply_transposed(
                 self._to_words(label_bytes).reshape(row_count, -1), cell_mask
@@ -181,7 +180,7 @@ class VerticalMasks(VerticalProtocol):
     ) -> SumTables:
         """L^T E + S; as L is zeros and ones, rows of E are added up by class. Z' comes later."""
         layout, cell_count = self.layouts[sender.name], self._count_cells(sender.name)
-        class_sums = np.zeros((layout.classes, cell_count), dtype=self.word_type)
+        class_sums = np.zeros((self.class_count, cell_count), dtype=self.word_type)
         reader = PieceReader(
             unseal(self.derive_pair_key(identity, sender, "tables"), payload.iter_pieces())
         )
@@ -193,7 +192,7 @@ class VerticalMasks(VerticalProtocol):
             )
             hidden_rows = self._to_words(block_bytes).reshape(-1, cell_count)
             block_codes = class_codes[row_block]
-            for class_index in range(layout.classes):
+            for class_index in range(self.class_count):
                 class_sums[class_index] += hidden_rows[block_codes == class_index].sum(
                     axis=0, dtype=self.word_type
                 )
@@ -225,12 +224,12 @@ class VerticalMasks(VerticalProtocol):
             draw_cell_mask = make_word_stream(
                 self.derive_pair_key(identity, card, "dealt rows"), self.word_bytes
             )
-            mask_product = np.zeros((layout.classes, cell_count), dtype=self.word_type)
+            mask_product = np.zeros((self.class_count, cell_count), dtype=self.word_type)
             for row_block in self._iter_row_blocks(cell_count, f"dealing masks for {card.name}"):
                 row_count = row_block.stop - row_block.start
                 cell_mask = draw_cell_mask(row_count * cell_count).reshape(row_count, cell_count)
                 mask_product += _multiply_transposed(
-                    draw_label_mask(row_count * layout.classes).reshape(row_count, -1), cell_mask
+                    draw_label_mask(row_count * self.class_count).reshape(row_count, -1), cell_mask
                 )
             mask_sums = _to_layout_order(layout, mask_product)
             pad_words = expand_words(
@@ -241,7 +240,7 @@ class VerticalMasks(VerticalProtocol):
 
     def _count_cells(self, provider: str) -> int:
         layout = self.layouts[provider]
-        return layout.size // layout.classes
+        return layout.size // self.class_count
 
     def _iter_row_blocks(self, row_words: int, step_name: str = "") -> Iterator[slice]:
         """Slices of rows, each of at most about a block of words."""
