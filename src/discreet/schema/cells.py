@@ -478,7 +478,7 @@ def parse_numbers(
     present_numbers = numbers
     if feature.optional and not feature.integer and np.isinf([feature.lower, feature.upper]).all():
         return numbers  # nothing to check here; infinity is refused where the numbers are used
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         is_finite = bool(np.isfinite(numbers.sum()))
     if not is_finite and (is_absent := np.isnan(numbers)).any():
         if not feature.optional:
