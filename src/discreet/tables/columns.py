@@ -240,7 +240,6 @@ def read_numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any
 
     column, invalid_text = table[name], None
     column_type = column.type()
-    null_number = ibis.null("float64")
     if column_type.is_string():
         bytewise_text = _compare_bytewise(column, name)
         is_missing = bytewise_text.isnull() | bytewise_text.isin(["", *tokens])
@@ -257,8 +256,8 @@ def read_numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any
         column = _cast_to_doubles(column)
     else:
         raise SchemaError(f"{name}: a column of type {column_type} does not hold numbers")
-    if column_type.is_string() or column_type.is_floating():
-        column = is_absent_number(column).ifelse(null_number, column)
+    if column_type.is_floating():  # text that says NaN is NULL already
+        column = is_absent_number(column).ifelse(ibis.null("float64"), column)
     return column, invalid_text
 
 

@@ -191,7 +191,7 @@ class TableCounter:
 
         Gives class indices, all columns, and the indices of cells for ``a0``, ``a1`` ...
         """
-        max_groups *= self.queries.count_max_keys(self.queries.schema.target)
+        max_groups *= self.queries.max_keys[self.queries.schema.target]
         result = fetch_arrow(query.limit(max_groups + 1))
         self.done_queries += 1
         if self.progress is not None:
@@ -302,7 +302,7 @@ class TableCounter:
         return group_sums
 
     def _count_tables(self, feature_group: tuple[str, ...]) -> Iterator[tuple[str, Table]]:
-        max_groups = prod(self.queries.count_max_keys(name) for name in feature_group)
+        max_groups = prod(self.queries.max_keys[name] for name in feature_group)
         group_cells = [self.queries.cells[name] for name in feature_group]
         class_indices, result, cell_indices = self._fetch_groups(
             self.queries.make_cell_query(feature_group), max_groups, group_cells

@@ -37,6 +37,11 @@ class Queries:
         Name of the column of weights.
     cells : mapping of feature name to Cells
         Of the features that are counted by cell.
+
+    Attributes
+    ----------
+    max_keys : dict of name to int
+        How many different keys a feature, or the class, has in a table that fits the schema.
     """
 
     def __init__(
@@ -45,11 +50,12 @@ class Queries:
         self.table, self.schema, self.weights, self.cells = table, schema, weights, cells
         self.numeric_features = [f for f in schema.features if isinstance(f, Numeric)]
         self.class_cells = Cells.from_schema(schema, schema.target)
-
-    def count_max_keys(self, name: str) -> int:
-        """How many different keys a feature, or the class, has in a table that fits the schema."""
-        cells = self.class_cells if name == self.schema.target else self.cells[name]
-        return max(cells.size, 3) if self.table[name].type().is_boolean() else cells.size
+        self.max_keys = {
+            name: max(counted_cells.size, 3)
+            if table[name].type().is_boolean()
+            else counted_cells.size
+            for name, counted_cells in {**cells, schema.target: self.class_cells}.items()
+        }
 
     def make_class_query(self, moments: str | None, numeric: Sequence[Numeric]) -> Any:
         """Totals, and extremes and sums of numeric features, by class."""
