@@ -132,7 +132,7 @@ MUTANTS = [
            "make_group_key(self.table[name], self.cells[name])",
            "self.table[name]", CELLS),
     Mutant("tables/columns.py", "_parse_numbers",
-           "get_engine_name(text) not in ('duckdb', 'pyspark')",
+           "text.get_backend().name not in ('duckdb', 'pyspark')",
            "False", CELLS),
     Mutant("tables/columns.py", "_cast_decimals_to_doubles",
            "number.abs() <= zero_bound",

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from ibis.backends.duckdb import Backend as DuckDB
 
 from discreet import Categorical, CentralNB, Numeric, Schema, SchemaError
 from discreet.estimators import base
@@ -885,7 +886,6 @@ def test_twin_a_driver_gives_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite's driver would give doubles where another row has no number."""
     case = ([row(whole=BIG), row(whole=BIG + 1)], row(whole=None), 0)
     assert_moves_one_cell(from_sqlite, SQLITE, case)
-    engine = columns.get_engine_name
     monkeypatch.setattr(
         columns,
         "make_group_key",
@@ -893,7 +893,7 @@ def test_twin_a_driver_gives_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
     def key_of_doubles(column: Any, cells: Cells) -> Any:
-        if column.type().is_integer() and engine(column) == "sqlite":
+        if column.type().is_integer() and column.get_backend().name == "sqlite":
             whole_numbers = columns._list_whole_numbers(cells)
             return columns._fold_unknown_numbers(column, cells, whole_numbers, lambda whole: whole)
         return columns.make_group_key(column, cells)
@@ -930,10 +930,10 @@ def test_twin_batches_take_another_road(monkeypatch: pytest.MonkeyPatch) -> None
 def test_engines_that_are_not_known_to_compare_bytes_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(columns, "get_engine_name", lambda column: "mysql")
+    monkeypatch.setattr(DuckDB, "name", "mysql")
     with pytest.raises(SchemaError, match=r"(word|y): mysql compares text by collations"):
         counting.count(as_arrow([row()]), narrow(SCHEMA, ["word"]))
-    monkeypatch.setattr(columns, "get_engine_name", lambda column: "trino")
+    monkeypatch.setattr(DuckDB, "name", "trino")
     assert counting.count(as_arrow([row()]), narrow(SCHEMA, ["word"])).totals.tolist() == [1, 0, 0]
 
 
