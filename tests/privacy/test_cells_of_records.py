@@ -653,7 +653,7 @@ def test_postgres_compares_text_as_bytes(postgres: str) -> None:
     table = TableSource(in_postgres(postgres, [record], "text"), SCHEMA).rows
     queries = Queries(table, SCHEMA, None, build_cells(SCHEMA, 4))
     for query in (
-        queries.make_class_query(None, queries.numeric_features),
+        queries.make_class_query(None),
         queries.make_row_query(SCHEMA.names),
     ):
         sql = ibis.to_sql(query, dialect="postgres")
