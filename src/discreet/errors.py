@@ -26,10 +26,6 @@ way out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
 __all__ = [
     "DiscreetError",
     "EstimationError",
@@ -39,7 +35,6 @@ __all__ = [
     "PrivacyWarning",
     "RefusedError",
     "SchemaError",
-    "error_context",
 ]
 
 
@@ -86,14 +81,3 @@ class MissingDependencyError(DiscreetError, ImportError):
 
 class PrivacyWarning(UserWarning):
     """Something private was read, or the budgets of several fits add up."""
-
-
-@contextmanager
-def error_context(path: str | Path) -> Iterator[None]:
-    """Prefix errors that are raised in this block with the name of the file."""
-    try:
-        yield
-    except DiscreetError as error:
-        if str(error).startswith(str(path)):
-            raise
-        raise type(error)(f"{path}: {error}") from None

@@ -37,7 +37,7 @@ from discreet.errors import PrivacyError
 from discreet.estimation import shrunk_ratios
 from discreet.estimation.log_ratios import LogRatios
 from discreet.privacy.rounding import convert_rho_to_epsilon
-from discreet.schema.cells import Cells, compute_near_zero_cuts
+from discreet.schema.cells import Cells, build_cells, compute_near_zero_cuts
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics, Table
 from discreet.tables.in_memory import Binner, CountRequest, count_arrays, count_bins
@@ -344,13 +344,33 @@ def test_people_of_weighted_records_are_in_units_of_the_largest_weight():
     assert counts.people == pytest.approx(500, abs=5)
 
 
-def test_the_guarantee_covers_the_budget_that_other_class_counts_would_have_led_to():
-    pure = Budget(1.0)
-    with_delta = pure.with_delta(1e-6)
-    assert histogram._choose_budget(pure, None, True, False) == (pure, None)
-    assert histogram._choose_budget(pure, with_delta, True, True) == (pure, with_delta)
-    assert histogram._choose_budget(pure, with_delta, True, False) == (with_delta, Budget(1.0))
-    assert histogram._choose_budget(pure, with_delta, False, False) == (with_delta, None)
+@pytest.mark.parametrize(
+    ("delta", "may_select", "selects", "paying", "alternative"),
+    [
+        (0.0, True, False, 0.0, None),
+        (1e-6, True, True, 0.0, 1e-6),
+        (1e-6, True, False, 1e-6, 0.0),
+        (1e-6, False, False, 1e-6, None),
+    ],
+)
+def test_the_guarantee_covers_the_budget_that_other_class_counts_would_have_led_to(
+    monkeypatch, delta, may_select, selects, paying, alternative
+):
+    source, budgets = make_source(20), []
+    selected = build_cells(source.schema, 8) if selects else None
+    monkeypatch.setattr(histogram, "_select_affordable_features", lambda *given: selected)
+    make_guarantee = Budget.make_guarantee
+
+    def record(budget, assumptions, other=None):
+        assert other is None or other.delta or other == Budget(1.0)
+        budgets.append((budget.delta, None if other is None else other.delta))
+        return make_guarantee(budget, assumptions, other)
+
+    monkeypatch.setattr(Budget, "make_guarantee", record)
+    settings = CentralSettings(selection=may_select)
+    released = histogram.release_histogram(source, Budget(1.0, delta), settings, SeededRandom(0))
+    assert budgets == [(paying, alternative)]
+    assert released.guarantee.delta == delta
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from discreet import Categorical, CentralNB, NaiveBayesModel, Numeric, Schema
-from discreet.central import training
+from discreet.central import histogram, training
 from discreet.cli import main
 from discreet.errors import PrivacyError
 from discreet.mechanisms.additive import AdditiveNoise
@@ -214,15 +214,15 @@ def roads(folder):
 @pytest.mark.parametrize("dearer", [{"epsilon": 1.5}, {"delta": 1e-6}], ids=["epsilon", "delta"])
 def test_no_road_releases_more_than_was_paid(folder, monkeypatch, road, dearer):
     """A training that promises more than was planned, and hence paid for, is held back."""
-    true = training.train
+    true = histogram.release_histogram
     assert roads(folder)[road]().epsilon == 1.0
     (folder / "model.json").unlink(missing_ok=True)
 
-    def dear(source, **asked):
-        released = true(source, **asked)
+    def dear(*asked):
+        released = true(*asked)
         return replace(released, guarantee=replace(released.guarantee, **dearer))
 
-    monkeypatch.setattr(training, "train", dear)
+    monkeypatch.setattr(histogram, "release_histogram", dear)
     with pytest.raises(PrivacyError, match="more than was paid for"):
         roads(folder)[road]()
     assert not (folder / "model.json").exists()
@@ -230,13 +230,13 @@ def test_no_road_releases_more_than_was_paid(folder, monkeypatch, road, dearer):
 
 @pytest.mark.parametrize("road", ["discreet train", "fit_source", "fit"])
 def test_twin_a_road_without_the_check_releases_it(folder, monkeypatch, road):
-    true = training.train
+    true = histogram.release_histogram
 
-    def dear(source, **asked):
-        released = true(source, **asked)
+    def dear(*asked):
+        released = true(*asked)
         return replace(released, guarantee=replace(released.guarantee, epsilon=1.5))
 
-    monkeypatch.setattr(training, "train", dear)
+    monkeypatch.setattr(histogram, "release_histogram", dear)
     monkeypatch.setattr(training, "require_paid", lambda *given: None)
     monkeypatch.setattr("discreet.estimators.private.require_paid", lambda _, paid, name: paid)
     assert roads(folder)[road]().epsilon == 1.5

@@ -399,7 +399,7 @@ def test_two_trainings_to_one_file_both_keep_what_was_paid(
     """The other one ends while this one counts. Twins: the draft is removed, or takes its place."""
     from discreet.central import training
 
-    released, nested = training.train_and_charge, False
+    released, nested = training.train, False
 
     def late(*args: object, **options: object) -> object:
         nonlocal nested
@@ -408,7 +408,7 @@ def test_two_trainings_to_one_file_both_keep_what_was_paid(
             assert train(run).exit_code == 0
         return released(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(training, "train_and_charge", late)
+    monkeypatch.setattr(training, "train", late)
     result = train(run)
     assert result.exit_code == 2
     assert "m.json: exists already and was paid for" in result.stderr

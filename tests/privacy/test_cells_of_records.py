@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from ibis.backends.duckdb import Backend as DuckDB
 
 from discreet import Categorical, CentralNB, Numeric, Schema, SchemaError
 from discreet.estimators import base
@@ -648,7 +649,7 @@ def test_postgres_compares_text_as_bytes(postgres: str) -> None:
     table = TableSource(in_postgres(postgres, [record], "text"), SCHEMA).rows
     queries = Queries(table, SCHEMA, None, build_cells(SCHEMA, 4))
     for query in (
-        queries.make_class_query(None, queries.numeric_features),
+        queries.make_class_query(None),
         queries.make_row_query(SCHEMA.names),
     ):
         sql = ibis.to_sql(query, dialect="postgres")
@@ -881,7 +882,6 @@ def test_twin_a_driver_gives_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite's driver would give doubles where another row has no number."""
     case = ([row(whole=BIG), row(whole=BIG + 1)], row(whole=None), 0)
     assert_moves_one_cell(from_sqlite, SQLITE, case)
-    engine = columns.get_engine_name
     monkeypatch.setattr(
         columns,
         "make_group_key",
@@ -889,7 +889,7 @@ def test_twin_a_driver_gives_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
     def key_of_doubles(column: Any, cells: Cells) -> Any:
-        if column.type().is_integer() and engine(column) == "sqlite":
+        if column.type().is_integer() and column.get_backend().name == "sqlite":
             whole_numbers = columns._list_whole_numbers(cells)
             return columns._fold_unknown_numbers(column, cells, whole_numbers, lambda whole: whole)
         return columns.make_group_key(column, cells)
@@ -926,10 +926,10 @@ def test_twin_batches_take_another_road(monkeypatch: pytest.MonkeyPatch) -> None
 def test_engines_that_are_not_known_to_compare_bytes_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(columns, "get_engine_name", lambda column: "mysql")
+    monkeypatch.setattr(DuckDB, "name", "mysql")
     with pytest.raises(SchemaError, match=r"(word|y): mysql compares text by collations"):
         counting.count(as_arrow([row()]), narrow(SCHEMA, ["word"]))
-    monkeypatch.setattr(columns, "get_engine_name", lambda column: "trino")
+    monkeypatch.setattr(DuckDB, "name", "trino")
     assert counting.count(as_arrow([row()]), narrow(SCHEMA, ["word"])).totals.tolist() == [1, 0, 0]
 
 

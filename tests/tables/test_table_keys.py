@@ -105,11 +105,20 @@ def test_every_query_is_held_to_its_limit(monkeypatch: pytest.MonkeyPatch, most:
     every = itertools.product([0, 1, 2, 3], ["TRUE", "False"], [0, 1])
     rows = pd.DataFrame(list(every) * 9, columns=["size", "smokes", "ill"])
     whole = count(rows, schema, CountRequest(bins=4, moments="grid", order=True))
-    monkeypatch.setattr(queries.Queries, "count_max_keys", lambda self, name: 20)
+    make_queries = queries.Queries.__init__
+
+    def limit_keys(limit: int) -> None:
+        def with_limit(self: queries.Queries, *parts: Any) -> None:
+            make_queries(self, *parts)
+            self.max_keys = dict.fromkeys(self.max_keys, limit)
+
+        monkeypatch.setattr(queries.Queries, "__init__", with_limit)
+
+    limit_keys(20)
     assert_same_statistics(
         count(rows, schema, CountRequest(bins=4, moments="grid", order=True)), whole
     )
-    monkeypatch.setattr(queries.Queries, "count_max_keys", lambda self, name: most)
+    limit_keys(most)
     with pytest.raises(SchemaError, match="nothing was counted"):
         count(rows, schema, CountRequest(bins=4, moments="grid", order=True))
 

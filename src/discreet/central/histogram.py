@@ -132,9 +132,12 @@ def release_histogram(
         )
     if selected_cells is not None:
         feature_weights = {name: feature_weights[name] for name in selected_cells}
-    budget, alternative_budget = _choose_budget(
-        pure_budget, budget_with_delta, may_select, selected_cells is not None
-    )
+    # selected features are released under pure DP, all features with the delta, if there is one;
+    # which of them it is depends on the noisy class counts: the guarantee covers both
+    budget, alternative_budget = pure_budget, budget_with_delta
+    if budget_with_delta is not None and selected_cells is None:
+        budget = budget_with_delta
+        alternative_budget = Budget(pure_budget.epsilon) if may_select else None
     # 3. tables share all but what is kept back for step 5
     plan = _plan_scoring(source, budget, settings, class_counts, selected_cells is None)
     table_costs = split_budget(feature_weights, budget.remaining - plan.cost)
@@ -215,24 +218,6 @@ def _select_affordable_features(
         affordable_count, selection_cost, CELL_PENALTY * noise_scales[affordable_count - 1]
     )
     return select_features(source, settings.bins, selection, budget, random)
-
-
-def _choose_budget(
-    pure_budget: Budget,
-    budget_with_delta: Budget | None,
-    may_select: bool,
-    features_selected: bool,
-) -> tuple[Budget, Budget | None]:
-    """The budget that pays from here on, and the one that other class counts would have led to.
-
-    Selected features are released under pure DP, all features with the delta, if there is one.
-    Which of them it is depends on the noisy class counts: the guarantee covers both.
-    """
-    if budget_with_delta is None:
-        return pure_budget, None
-    if features_selected:
-        return pure_budget, budget_with_delta
-    return budget_with_delta, Budget(pure_budget.epsilon) if may_select else None
 
 
 def _plan_scoring(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Literal, TypedDict, Unpack, get_args
+from typing import Literal, TypedDict, get_args
 
 import numpy as np
 
@@ -25,7 +25,6 @@ __all__ = [
     "TrainingRequest",
     "dry_run",
     "train",
-    "train_and_charge",
     "validate_request",
 ]
 
@@ -114,45 +113,14 @@ def dry_run(
     Noise scales follow from public choices, so an empty table meets the same limits as any other.
     """
     empty_columns = {name: np.empty(0, dtype=object) for name in schema.names}
-    empty_source = InMemorySource(schema, empty_columns, np.empty(0, dtype=np.int32))
-    public_options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}
-    train(empty_source, **public_options, settings=settings, random=SeededRandom(0))
-
-
-def train_and_charge(
-    source: Source,
-    charge: Callable[[Guarantee], Account | None] | None,
-    *,
-    has_ledger: bool,
-    random: Random,
-    **request: Unpack[TrainingRequest],
-) -> Statistics:
-    """Validate, charge, train, and refuse to release more than was charged.
-
-    Parameters
-    ----------
-    source : Source
-    charge : callable, optional
-        Pays for what is about to be promised, or raises. It is called once, before noise is drawn,
-        and gives the account of the ledger that was charged, if there is one.
-    has_ledger : bool
-        Whether ``charge`` pays from a ledger: then every limit of the noise and every value of the
-        table is checked beforehand, so that nothing is paid for a training that would be refused.
-    random : Random
-    **request
-        The ``epsilon``, ``delta``, ``method`` and ``settings`` of :func:`train`.
-    """
-    budget = validate_request(source.schema, **request)
-    if has_ledger:
-        dry_run(source.schema, **request)
-        source.count_statistics()
-    planned_guarantee = (
-        Guarantee.make_unprotected() if budget is None else Guarantee(budget.epsilon, budget.delta)
-    ).void_if(schema=source.schema, published_reason=UNSOUND_METHODS.get(request["method"], ""))
-    account = None if charge is None else charge(planned_guarantee)
-    released = train(source, **request, random=random)
-    require_paid(released.guarantee, planned_guarantee, f"training by {request['method']}")
-    return replace(released, guarantee=replace(released.guarantee, account=account))
+    train(
+        InMemorySource(schema, empty_columns, np.empty(0, dtype=np.int32)),
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        settings=settings,
+        random=SeededRandom(0),
+    )
 
 
 def train(
@@ -163,8 +131,12 @@ def train(
     method: Method = "histogram",
     settings: CentralSettings,
     random: Random,
+    charge: Callable[[Guarantee], Account | None] | None = None,
+    has_ledger: bool = False,
 ) -> Statistics:
-    """Release statistics under a promise of epsilon and delta; `estimate` makes the model.
+    """Validate, charge, release statistics, and refuse to release more than was charged.
+
+    The release promises epsilon and delta; `estimate` makes the model.
 
     Parameters
     ----------
@@ -175,24 +147,39 @@ def train(
     method : {"histogram", "moments", "global", "global-published", "smooth", "trimmed"}
     settings : CentralSettings
     random : Random
+    charge : callable, optional
+        Pays for what is about to be promised, or raises. It is called once, before noise is drawn,
+        and gives the account of the ledger that was charged, if there is one.
+    has_ledger : bool, default False
+        Whether ``charge`` pays from a ledger: then every limit of the noise and every value of the
+        table is checked beforehand, so that nothing is paid for a training that would be refused.
     """
+    schema, published_reason = source.schema, UNSOUND_METHODS.get(method, "")
     budget = validate_request(
-        source.schema, epsilon=epsilon, delta=delta, method=method, settings=settings
+        schema, epsilon=epsilon, delta=delta, method=method, settings=settings
     )
+    if has_ledger:
+        dry_run(schema, epsilon=epsilon, delta=delta, method=method, settings=settings)
+        source.count_statistics()
+    planned_guarantee = (
+        Guarantee.make_unprotected() if budget is None else Guarantee(budget.epsilon, budget.delta)
+    ).void_if(schema=schema, published_reason=published_reason)
+    account = None if charge is None else charge(planned_guarantee)
     if budget is None:
         exact_module = "histogram" if method == "histogram" else "parametric"
         compute_exact: Callable[[Source, CentralSettings], Statistics] = import_module(
             f"discreet.central.{exact_module}"
         ).compute_exact_statistics
-        return compute_exact(source, settings)
-    method_module, function_name = _METHOD_FUNCTIONS[method]
-    release_method: Callable[[Source, Budget, CentralSettings, Random], Statistics] = getattr(
-        import_module(f"discreet.central.{method_module}"), function_name
-    )
-    released = release_method(source, budget, settings, random)
-    guarantee = released.guarantee.void_if(
-        schema=source.schema,
-        simulated=random.simulated,
-        published_reason=UNSOUND_METHODS.get(method, ""),
-    )
-    return replace(released, guarantee=guarantee)
+        released = compute_exact(source, settings)
+        guarantee = released.guarantee
+    else:
+        method_module, function_name = _METHOD_FUNCTIONS[method]
+        release_method: Callable[[Source, Budget, CentralSettings, Random], Statistics] = getattr(
+            import_module(f"discreet.central.{method_module}"), function_name
+        )
+        released = release_method(source, budget, settings, random)
+        guarantee = released.guarantee.void_if(
+            schema=schema, simulated=random.simulated, published_reason=published_reason
+        )
+    require_paid(guarantee, planned_guarantee, f"training by {method}")
+    return replace(released, guarantee=replace(guarantee, account=account))

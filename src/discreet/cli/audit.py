@@ -17,7 +17,8 @@ from discreet.cli.output import (
     print_note,
     show_progress,
 )
-from discreet.errors import SchemaError, error_context
+from discreet.errors import SchemaError
+from discreet.files.atomic_writing import error_context
 
 if TYPE_CHECKING:
     from discreet.audit import Subject

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.output import format_example, json_option, make_console, make_table, print_json
-from discreet.errors import FormatError, error_context
+from discreet.errors import FormatError
+from discreet.files.atomic_writing import error_context
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee

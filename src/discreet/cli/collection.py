@@ -22,7 +22,8 @@ from discreet.cli.output import (
     print_note,
     show_progress,
 )
-from discreet.errors import FormatError, PrivacyError, error_context
+from discreet.errors import FormatError, PrivacyError
+from discreet.files.atomic_writing import error_context
 
 __all__ = [
     "PLAN",

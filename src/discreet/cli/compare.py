@@ -19,7 +19,8 @@ from discreet.cli.output import (
     show_progress,
 )
 from discreet.cli.overwrite import refuse_replacement
-from discreet.errors import SchemaError, error_context
+from discreet.errors import SchemaError
+from discreet.files.atomic_writing import error_context
 
 if TYPE_CHECKING:
     from discreet.compare.results import Comparison

@@ -38,6 +38,10 @@ __all__ = [
 ]
 
 
+OUTPUT_KINDS_KEY = "discreet.output_kinds"
+"""Key of the kinds of the outputs that the command line names, by path, as `check_outputs` did."""
+
+
 class Output(click.ParamType[str]):
     """Parameter type of an output: a file, or a folder that is created if it does not exist.
 
@@ -72,18 +76,16 @@ def make_output(kind: str, *, resumable: bool = False) -> Output:
     return Output("file", kind, resumable=resumable)
 
 
-def _iter_outputs(context: click.Context) -> Iterator[tuple[str, click.Parameter, Output]]:
-    """Yield the path, the parameter and the type of every output that the command line names."""
-    for param in context.command.params:
-        path = context.params.get(param.name or "")
-        if isinstance(param.type, Output) and path is not None:
-            yield path, param, param.type
-
-
 def check_outputs(context: click.Context) -> None:
     """Refuse outputs that cannot be written or would replace an input, before the command runs."""
     params_by_path: dict[str, click.Parameter] = {}
-    for path, param, output in _iter_outputs(context):
+    outputs: list[tuple[str, click.Parameter, Output]] = [
+        (context.params[str(param.name)], param, param.type)
+        for param in context.command.params
+        if isinstance(param.type, Output) and context.params.get(str(param.name)) is not None
+    ]
+    context.meta[OUTPUT_KINDS_KEY] = {path: output.kind for path, _, output in reversed(outputs)}
+    for path, param, output in outputs:
         if not path:
             raise FormatError(
                 f"{_get_param_name(param)} is empty; write the name of a {output.name}"
@@ -164,19 +166,18 @@ def open_replacement(path: str | Path, *, free_to_replace: bool = False) -> Iter
     """Yield a draft file that replaces ``path`` if the block succeeds."""
     from discreet.files import atomic_writing
 
-    output_kind, is_declared = FREE if free_to_replace else "", False
+    declared_kinds: dict[str, str] = {}
     if context := click.get_current_context(silent=True):
         _refuse_inputs(path, context)
-        for declared_path, _, output in _iter_outputs(context):
-            if declared_path == str(path):
-                is_declared, output_kind = True, output_kind or output.kind
+        declared_kinds = context.meta.get(OUTPUT_KINDS_KEY, {})
+    output_kind = FREE if free_to_replace else declared_kinds.get(str(path), "")
     with atomic_writing.atomic_replacement(path) as draft:
         yield draft
         if draft != Path(path):  # not a device or a pipe
             try:
                 refuse_replacement(path, output_kind, draft)
             except FormatError as error:
-                if not is_declared:
+                if str(path) not in declared_kinds:
                     raise
                 saved_path = _move_beside(path, draft)  # the file appeared while the command ran
                 raise FormatError(f"{error}; the new result is in {saved_path}") from None

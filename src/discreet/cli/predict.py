@@ -19,7 +19,8 @@ from discreet.cli.output import (
     print_warning,
     show_progress,
 )
-from discreet.errors import FormatError, SchemaError, error_context
+from discreet.errors import FormatError, SchemaError
+from discreet.files.atomic_writing import error_context
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel

@@ -16,7 +16,8 @@ from discreet.cli.output import (
     print_note,
     show_progress,
 )
-from discreet.errors import DiscreetError, FormatError, MissingDependencyError, error_context
+from discreet.errors import DiscreetError, FormatError, MissingDependencyError
+from discreet.files.atomic_writing import error_context
 
 if TYPE_CHECKING:
     from discreet.server.database import Database

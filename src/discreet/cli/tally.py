@@ -24,7 +24,8 @@ from discreet.cli.output import (
     print_warning,
     show_progress,
 )
-from discreet.errors import EstimationError, FormatError, error_context
+from discreet.errors import EstimationError, FormatError
+from discreet.files.atomic_writing import error_context
 from discreet.schema.schema import format_value
 
 if TYPE_CHECKING:

@@ -115,8 +115,8 @@ def train(
     Trainings with a void guarantee (an inferred schema, a published method, an infinite epsilon)
     are refused, too.
     """
+    from discreet.central import training
     from discreet.central.budget import PUBLIC_SCHEMA_ASSUMPTION, CentralSettings
-    from discreet.central.training import Method, TrainingRequest, train_and_charge
     from discreet.estimation import estimate
     from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up
     from discreet.privacy.ledger import Ledger
@@ -124,7 +124,7 @@ def train(
     from discreet.schema.schema import Schema
     from discreet.tables.source import TableSource
 
-    assert set(METHODS) == set(get_args(Method))
+    assert set(METHODS) == set(get_args(training.Method))
     require_budget_file(
         budget_file, budget_total=budget_total, budget_total_delta=budget_total_delta, void=void
     )
@@ -143,7 +143,7 @@ def train(
             corrections=corrections,
             assumptions=() if public_schema.inferred else (PUBLIC_SCHEMA_ASSUMPTION,),
         )
-        training_request: TrainingRequest = {
+        training_request: training.TrainingRequest = {
             "epsilon": epsilon,
             "delta": delta,
             "method": method,
@@ -162,14 +162,12 @@ def train(
             )
             return spending.make_account(ledger.path.name)
 
-        has_ledger = budget_file is not None
-        charge_callback = charge_ledger if has_ledger else None
-        released_statistics = train_and_charge(
+        released_statistics = training.train(
             table_source,
-            charge_callback,
-            has_ledger=has_ledger,
             **training_request,
             random=CryptoRandom(),
+            charge=None if budget_file is None else charge_ledger,
+            has_ledger=budget_file is not None,
         )
     write_file(output, estimate(released_statistics).to_json())
     if statistics is not None:

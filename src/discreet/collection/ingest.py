@@ -15,7 +15,8 @@ from discreet.collection.protocol import Collection
 from discreet.collection.report import Report
 from discreet.collection.tally import Tally
 from discreet.collection.text_reports import read_text_reports
-from discreet.errors import FormatError, error_context
+from discreet.errors import FormatError
+from discreet.files.atomic_writing import error_context
 
 __all__ = ["count_deliveries", "list_warnings", "read_deliveries", "read_tally", "summarize_tally"]
 

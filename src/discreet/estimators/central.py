@@ -307,7 +307,7 @@ class CentralNB(PrivateEstimator):
     def _release_statistics(
         self, source: Source, params: CheckedParams, charge: ChargeCallback
     ) -> Statistics:
-        from discreet.central.training import train_and_charge
+        from discreet.central.training import train
 
         check_bins(params, source.schema)
         class_prior = get_class_prior(params, len(source.schema.classes))
@@ -327,9 +327,7 @@ class CentralNB(PrivateEstimator):
             assumptions,
         )
         random, has_ledger = as_random(params["random_state"]), params["budget"] is not None
-        statistics = train_and_charge(
-            source, charge, has_ledger=has_ledger, **request, random=random
-        )
+        statistics = train(source, **request, random=random, charge=charge, has_ledger=has_ledger)
         if class_prior is None:
             return statistics
         scoring = replace(statistics.scoring, prior=tuple(class_prior.tolist()))

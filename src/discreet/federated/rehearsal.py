@@ -21,13 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from discreet.errors import DiscreetError, SchemaError, error_context
+from discreet.errors import DiscreetError, SchemaError
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest, Mode
 from discreet.federated.agreement.manifest_file import parse_held_columns
 from discreet.federated.counters import make_feature_requests
 from discreet.federated.service.routes import list_routes
-from discreet.files.atomic_writing import write_atomic
+from discreet.files.atomic_writing import error_context, write_atomic
 from discreet.schema.schema import Schema
 
 __all__ = [

@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from discreet.errors import FormatError
+from discreet.errors import DiscreetError, FormatError
 
 __all__ = [
     "atomic_replacement",
     "destroy_file",
+    "error_context",
     "make_private_folder",
     "move_atomic",
     "read_text",
@@ -30,6 +31,17 @@ __all__ = [
 
 MAX_DRAFT_NAME_BYTES = 200
 """Longest file name, in bytes, that its drafts repeat: file systems allow 255, drafts add 23."""
+
+
+@contextmanager
+def error_context(path: str | Path) -> Iterator[None]:
+    """Prefix errors that are raised in this block with the name of the file."""
+    try:
+        yield
+    except DiscreetError as error:
+        if str(error).startswith(str(path)):
+            raise
+        raise type(error)(f"{path}: {error}") from None
 
 
 def read_text(path: str | Path) -> str:

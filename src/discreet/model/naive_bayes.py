@@ -21,8 +21,8 @@ from pydantic import Field
 
 from discreet import conveniences
 from discreet.arrays import Floats
-from discreet.errors import FormatError, error_context
-from discreet.files.atomic_writing import read_text
+from discreet.errors import FormatError
+from discreet.files.atomic_writing import error_context, read_text
 from discreet.files.documents import Body, dump_document, load_document
 from discreet.model.explanation import Evidence, Explanation
 from discreet.model.factors import (

@@ -29,8 +29,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
-from discreet.errors import FormatError, PrivacyError, error_context
+from discreet.errors import FormatError, PrivacyError
 from discreet.files.atomic_writing import (
+    error_context,
     make_private_folder,
     read_text,
     remove_drafts,

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from discreet import conveniences
-from discreet.errors import SchemaError, error_context
-from discreet.files.atomic_writing import read_text
+from discreet.errors import SchemaError
+from discreet.files.atomic_writing import error_context, read_text
 from discreet.files.documents import (
     Body,
     Document,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.collection.announcement import Announcement
 from discreet.collection.protocol import Collection, parse_collection_json
-from discreet.errors import FormatError, error_context
-from discreet.files.atomic_writing import read_text
+from discreet.errors import FormatError
+from discreet.files.atomic_writing import error_context, read_text
 from discreet.files.documents import parse_document
 from discreet.files.yaml_text import convert_yaml_to_json
 from discreet.privacy.guarantee import format_rounded_up

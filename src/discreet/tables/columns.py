@@ -52,7 +52,7 @@ def make_group_key(column: Any, cells: Cells) -> Any:
 
     Without it, one more row with a rare spelling of a value would be one more group.
     """
-    column_type, engine_name = column.type(), get_engine_name(column)
+    column_type, engine_name = column.type(), column.get_backend().name
     if column_type.is_boolean():
         return column
     if column_type.is_integer():
@@ -73,14 +73,9 @@ def make_group_key(column: Any, cells: Cells) -> Any:
     return _make_text_key(_compare_bytewise(column, cells.feature.name), cells)
 
 
-def get_engine_name(column: Any) -> str:
-    """The name of the engine that a column is in."""
-    return str(column.get_backend().name)
-
-
 def _compare_bytewise(column: Any, name: str) -> Any:
     """A column as text that is compared byte by byte; of PostgreSQL's char(n), without padding."""
-    engine_name = get_engine_name(column)
+    engine_name = column.get_backend().name
     if not column.type().is_string():
         column = column.cast("string")
     if engine_name in ("postgres", "sqlite"):
@@ -119,7 +114,7 @@ def _make_engine_function(name: str, argument: str, result: str, encoded: bool) 
 
 def _cast_to_doubles(column: Any) -> Any:
     """Numbers of any type as doubles."""
-    if column.type().is_decimal() and get_engine_name(column) == "postgres":
+    if column.type().is_decimal() and column.get_backend().name == "postgres":
         return _cast_decimals_to_doubles(column)
     return column.cast("float64")
 
@@ -147,7 +142,7 @@ def is_absent_number(column: Any) -> Any:
     """Whether a double is NaN; SQLite has NULL in its place."""
     import ibis
 
-    return ibis.literal(False) if get_engine_name(column) == "sqlite" else column.isnan()
+    return ibis.literal(False) if column.get_backend().name == "sqlite" else column.isnan()
 
 
 def _make_text_key(column: Any, cells: Cells) -> Any:
@@ -240,7 +235,6 @@ def read_numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any
 
     column, invalid_text = table[name], None
     column_type = column.type()
-    null_number = ibis.null("float64")
     if column_type.is_string():
         bytewise_text = _compare_bytewise(column, name)
         is_missing = bytewise_text.isnull() | bytewise_text.isin(["", *tokens])
@@ -257,8 +251,8 @@ def read_numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any
         column = _cast_to_doubles(column)
     else:
         raise SchemaError(f"{name}: a column of type {column_type} does not hold numbers")
-    if column_type.is_string() or column_type.is_floating():
-        column = is_absent_number(column).ifelse(null_number, column)
+    if column_type.is_floating():  # text that says NaN is NULL already
+        column = is_absent_number(column).ifelse(ibis.null("float64"), column)
     return column, invalid_text
 
 
@@ -266,16 +260,16 @@ def _parse_numbers(text: Any) -> Any:
     """Doubles of text that is a number."""
     import ibis
 
-    if get_engine_name(text) == "sqlite":  # it reads "inf" as 0, and rounds the last digit
+    if text.get_backend().name == "sqlite":  # it reads "inf" as 0, and rounds the last digit
         return _make_python_parser()(text)
     lower_text = text.lower()
     null_text, is_negative = ibis.null("string"), lower_text.contains("-")
     is_named_number = lower_text.contains("n")  # inf and nan
     digit_text = is_named_number.ifelse(null_text, text)
-    if get_engine_name(text) == "postgres":
+    if text.get_backend().name == "postgres":
         number = _parse_postgres(digit_text)
     else:  # around a number, not every engine reads spaces
-        strips_spaces = get_engine_name(text) not in ("duckdb", "pyspark")
+        strips_spaces = text.get_backend().name not in ("duckdb", "pyspark")
         number = (digit_text.strip() if strips_spaces else digit_text).try_cast("float64")
     infinite_number = is_negative.ifelse(make_double(-math.inf), make_double(math.inf))
     return ibis.cases(

@@ -166,7 +166,7 @@ class TableCounter:
         ordered_features = numeric if order else []
         needs_mean_query = bool(moments == "float" and numeric)
         self.total_queries = 1 + needs_mean_query + len(feature_groups) + len(ordered_features)
-        class_totals, feature_moments = self.count_by_class(numeric, moments)
+        class_totals, feature_moments = self.count_by_class(moments)
         counted_tables = dict(
             table_entry
             for feature_group in feature_groups
@@ -191,7 +191,7 @@ class TableCounter:
 
         Gives class indices, all columns, and the indices of cells for ``a0``, ``a1`` ...
         """
-        max_groups *= self.queries.count_max_keys(self.queries.schema.target)
+        max_groups *= self.queries.max_keys[self.queries.schema.target]
         result = fetch_arrow(query.limit(max_groups + 1))
         self.done_queries += 1
         if self.progress is not None:
@@ -211,17 +211,17 @@ class TableCounter:
             )
         return class_indices, result, cell_indices
 
-    def count_by_class(
-        self, numeric: Sequence[Numeric] = (), moments: str | None = None
-    ) -> tuple[Array, dict[str, Moments]]:
-        """Totals and, of all numeric features or none, moments: one query or, for floats, two.
+    def count_classes(self) -> Array:
+        """Totals of the classes; no other column is looked at."""
+        rows = self.queries.make_row_query(())
+        class_indices, result, _ = self._fetch_groups(rows.group_by("y").agg(n=rows.count()), 1)
+        return self._sum_column(result, "n", class_indices)
 
-        The values of the features that are named are checked; no others are looked at.
-        """
-        class_indices, result, _ = self._fetch_groups(
-            self.queries.make_class_query(moments, numeric), 1
-        )
-        check_numbers(self.queries, numeric, result)
+    def count_by_class(self, moments: str | None) -> tuple[Array, dict[str, Moments]]:
+        """Totals and moments of numeric features: one query or, for floats, two."""
+        numeric = self.queries.numeric_features
+        class_indices, result, _ = self._fetch_groups(self.queries.make_class_query(moments), 1)
+        check_numbers(self.queries, result)
         class_totals = self._sum_column(result, "n", class_indices)
         if moments is None or not numeric:
             return class_totals, {}
@@ -302,7 +302,7 @@ class TableCounter:
         return group_sums
 
     def _count_tables(self, feature_group: tuple[str, ...]) -> Iterator[tuple[str, Table]]:
-        max_groups = prod(self.queries.count_max_keys(name) for name in feature_group)
+        max_groups = prod(self.queries.max_keys[name] for name in feature_group)
         group_cells = [self.queries.cells[name] for name in feature_group]
         class_indices, result, cell_indices = self._fetch_groups(
             self.queries.make_cell_query(feature_group), max_groups, group_cells

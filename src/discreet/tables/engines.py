@@ -360,37 +360,35 @@ def iter_ordered_batches(source: str, names: Sequence[str] | None = None) -> Ite
     return chain([first_batch] if (first_batch := next(batches, None)) is not None else [], batches)
 
 
-def _make_csv_options(files: list[str], typed: bool) -> dict[str, Any]:
+def _make_csv_options(files: Sequence[str], typed: bool) -> dict[str, Any]:
     """All options are explicit: DuckDB's sniffer would drop a row that starts with #."""
-    column_names, delimiter = _read_header(files[0])
-    for file in files[1:]:
-        if _read_header(file) != (column_names, delimiter):
+    headers: list[tuple[list[str], str]] = []
+    for file in files:
+        open_file = gzip.open if file.lower().endswith(".gz") else open
+        with open_file(file, "rb") as line_reader:
+            raw_line = line_reader.readline(1 << 20)
+        if raw_line.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise FormatError(f"{file}: is text in UTF-16; {UTF8_ADVICE}")
+        first_line = raw_line.decode("utf-8-sig")
+        if not first_line.strip():
+            raise FormatError(f"{file}: is empty; a CSV file starts with the names of its columns")
+        delimiter = max((",", ";", "\t", "|"), key=first_line.count)
+        column_names = next(csv.reader([first_line], delimiter=delimiter))
+        lower_names = [name.lower() for name in column_names]
+        for name in column_names:
+            if not name.strip() or lower_names.count(name.lower()) > 1:
+                raise FormatError(
+                    f"{file}: the first line must name every column once, {name!r} does not"
+                )
+        headers.append((column_names, delimiter))
+        if headers[-1] != headers[0]:
             raise FormatError(f"{file}: its columns are not those of {files[0]}")
+    column_names, delimiter = headers[0]
     csv_options = {"delim": delimiter, "quote": '"', "escape": '"', "header": True, "comment": ""}
     csv_options["hive_partitioning"] = False
     if typed:
         return {**csv_options, "sample_size": -1}
     return {**csv_options, "auto_detect": False, "columns": dict.fromkeys(column_names, "VARCHAR")}
-
-
-def _read_header(file: str) -> tuple[list[str], str]:
-    open_file = gzip.open if file.lower().endswith(".gz") else open
-    with open_file(file, "rb") as line_reader:
-        raw_line = line_reader.readline(1 << 20)
-    if raw_line.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise FormatError(f"{file}: is text in UTF-16; {UTF8_ADVICE}")
-    first_line = raw_line.decode("utf-8-sig")
-    if not first_line.strip():
-        raise FormatError(f"{file}: is empty; a CSV file starts with the names of its columns")
-    delimiter = max((",", ";", "\t", "|"), key=first_line.count)
-    column_names = next(csv.reader([first_line], delimiter=delimiter))
-    lower_names = [name.lower() for name in column_names]
-    for name in column_names:
-        if not name.strip() or lower_names.count(name.lower()) > 1:
-            raise FormatError(
-                f"{file}: the first line must name every column once, {name!r} does not"
-            )
-    return column_names, delimiter
 
 
 def _open_spark_file(path: str) -> Any:
@@ -401,7 +399,9 @@ def _open_spark_file(path: str) -> Any:
     reader = get_spark_session().read.option("recursiveFileLookup", "true")
     if not path.lower().removesuffix(".gz").endswith(CSV_SUFFIXES):
         return open_spark_table(reader.parquet(path))
-    delimiter = _read_header(matching_files[0])[1] if matching_files else ","
+    delimiter = ","
+    if matching_files:
+        delimiter = _make_csv_options(matching_files[:1], typed=False)["delim"]
     return open_spark_table(
         reader.csv(path, header=True, sep=delimiter, quote='"', escape='"', multiLine=True)
     )

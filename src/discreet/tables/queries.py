@@ -37,6 +37,11 @@ class Queries:
         Name of the column of weights.
     cells : mapping of feature name to Cells
         Of the features that are counted by cell.
+
+    Attributes
+    ----------
+    max_keys : dict of name to int
+        How many different keys a feature, or the class, has in a table that fits the schema.
     """
 
     def __init__(
@@ -45,21 +50,22 @@ class Queries:
         self.table, self.schema, self.weights, self.cells = table, schema, weights, cells
         self.numeric_features = [f for f in schema.features if isinstance(f, Numeric)]
         self.class_cells = Cells.from_schema(schema, schema.target)
+        self.max_keys = {
+            name: max(counted_cells.size, 3)
+            if table[name].type().is_boolean()
+            else counted_cells.size
+            for name, counted_cells in {**cells, schema.target: self.class_cells}.items()
+        }
 
-    def count_max_keys(self, name: str) -> int:
-        """How many different keys a feature, or the class, has in a table that fits the schema."""
-        cells = self.class_cells if name == self.schema.target else self.cells[name]
-        return max(cells.size, 3) if self.table[name].type().is_boolean() else cells.size
-
-    def make_class_query(self, moments: str | None, numeric: Sequence[Numeric]) -> Any:
+    def make_class_query(self, moments: str | None) -> Any:
         """Totals, and extremes and sums of numeric features, by class."""
-        rows = self._select_numbers(numeric)
+        rows = self._select_numbers(self.numeric_features)
         if moments is not None:
-            rows = rows.mutate(**self._clip_numbers(rows, numeric, moments == "grid"))
+            rows = rows.mutate(**self._clip_numbers(rows, self.numeric_features, moments == "grid"))
         query_aggregates: dict[str, Any] = {"n": self._sum_rows(rows), "rows": rows.count()}
         if self.weights is not None:
             query_aggregates |= {"wn": rows.w.count(), "wlo": rows.w.min(), "whi": rows.w.max()}
-        for j, feature in enumerate(numeric):
+        for j, feature in enumerate(self.numeric_features):
             x = rows[f"x{j}"]
             query_aggregates |= {f"p{j}": x.count(), f"lo{j}": x.min(), f"hi{j}": x.max()}
             if f"t{j}" in rows.columns:
@@ -220,7 +226,7 @@ def make_not_a_number_error(name: str, text: str) -> SchemaError:
     return SchemaError(f"{name}: {abbreviate_value(text)} is not a number; {NUMBER_HINT}")
 
 
-def check_numbers(queries: Queries, numeric: Sequence[Numeric], result: Any) -> None:
+def check_numbers(queries: Queries, result: Any) -> None:
     """Hold the extremes of numeric columns against the schema, as if they were the columns."""
     values_by_column = {
         name: [value for value in result.column(name).to_pylist() if value is not None]
@@ -232,7 +238,7 @@ def check_numbers(queries: Queries, numeric: Sequence[Numeric], result: Any) -> 
         or math.isinf(max(values_by_column["whi"], default=0.0))
     ):
         raise SchemaError(f"{queries.weights}: weights must be finite and not negative")
-    for j, feature in enumerate(numeric):
+    for j, feature in enumerate(queries.numeric_features):
         if invalid_texts := values_by_column.get(f"t{j}"):
             raise make_not_a_number_error(feature.name, invalid_texts[0])
         extremes = [

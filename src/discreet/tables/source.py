@@ -296,7 +296,7 @@ class TableSource(Source):
         """How many records each class has; a table without rows is refused."""
         with handle_read_errors(self.source):
             queries = Queries(self.rows, self.schema, None, {})
-            class_totals, _ = TableCounter(queries).count_by_class()
+            class_totals = TableCounter(queries).count_classes()
         if not class_totals.any():
             raise self._make_empty_error()
         return class_totals

@@ -19,7 +19,8 @@ from discreet.cli.federated.parties import add_party_options
 from discreet.cli.federated.progress import get_progress_reporter
 from discreet.cli.files import OUTPUT, make_output, open_replacement, write_file
 from discreet.cli.output import format_example, json_option, make_console, print_json
-from discreet.errors import FormatError, MissingDependencyError, SchemaError, error_context
+from discreet.errors import FormatError, MissingDependencyError, SchemaError
+from discreet.files.atomic_writing import error_context
 
 __all__ = ["align", "invite"]
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from discreet.cli.overwrite import refuse_replacement
-from discreet.errors import error_context
-from discreet.files.atomic_writing import read_text
+from discreet.files.atomic_writing import error_context, read_text
 from discreet.files.documents import parse_document
 
 if TYPE_CHECKING:

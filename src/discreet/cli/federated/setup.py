@@ -14,8 +14,8 @@ from discreet.cli.federated.progress import get_progress_reporter
 from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, make_folder, write_file
 from discreet.cli.output import format_example, json_option, make_console, print_json
 from discreet.cli.overwrite import refuse_replacement
-from discreet.errors import FormatError, error_context
-from discreet.files.atomic_writing import read_text, write_atomic
+from discreet.errors import FormatError
+from discreet.files.atomic_writing import error_context, read_text, write_atomic
 
 if TYPE_CHECKING:
     from discreet.federated.agreement.identity import Card

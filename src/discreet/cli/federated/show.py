@@ -6,8 +6,8 @@ import click
 
 from discreet.cli.federated.files import read_agreement, read_cards, read_identity
 from discreet.cli.output import format_example, json_option, print_json
-from discreet.errors import FormatError, error_context
-from discreet.files.atomic_writing import read_text
+from discreet.errors import FormatError
+from discreet.files.atomic_writing import error_context, read_text
 from discreet.files.documents import parse_document
 
 __all__ = ["show"]

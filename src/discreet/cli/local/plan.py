@@ -24,7 +24,7 @@ from discreet.cli.output import (
     print_json,
 )
 from discreet.cli.tally import make_shuffle_command, make_tally_command, make_train_command
-from discreet.errors import error_context
+from discreet.files.atomic_writing import error_context
 
 if TYPE_CHECKING:
     from discreet.local.inversion import CellPrecision

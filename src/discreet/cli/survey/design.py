@@ -19,7 +19,8 @@ from discreet.cli.output import (
     print_json,
     print_note,
 )
-from discreet.errors import FormatError, error_context
+from discreet.errors import FormatError
+from discreet.files.atomic_writing import error_context
 
 if TYPE_CHECKING:
     from discreet.collection.announcement import AnnouncementTexts

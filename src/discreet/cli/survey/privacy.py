@@ -9,8 +9,8 @@ import click
 from discreet.cli.collection import make_guarantee_body
 from discreet.cli.output import format_example, json_option, make_console, make_table, print_json
 from discreet.cli.survey.design import format_epsilon, read_questionnaire
-from discreet.errors import FormatError, error_context
-from discreet.files.atomic_writing import read_text
+from discreet.errors import FormatError
+from discreet.files.atomic_writing import error_context, read_text
 from discreet.files.documents import RepeatedKeyError, parse_json
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from discreet.cli.collection import (
 )
 from discreet.cli.output import format_example, json_option, make_console, print_json
 from discreet.cli.tally import make_shuffle_command, make_tally_command, make_train_command
-from discreet.errors import error_context
+from discreet.files.atomic_writing import error_context
 
 __all__ = ["answer", "estimate", "randomize", "shuffle", "tally", "test", "train"]
 
