@@ -6,6 +6,7 @@ epsilon is always **per person and total**: everything that one person's data ev
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -405,7 +406,15 @@ class Guarantee:
             if self.rho is not None:
                 lines.append(f"  Holds as {format_rounded_up(self.rho)}-zCDP (concentrated).")
             if self.neighbours == "add-remove":
-                lines.append(f"  Replacing a record instead costs {self._format_replace_cost()}.")
+                replace_cost = "more than this delta allows to state"
+                with suppress(PrivacyError):
+                    replaced = self.as_replace()
+                    replace_cost = f"an epsilon of {format_rounded_up(replaced.epsilon)}" + (
+                        f" and a delta of {format_rounded_up(replaced.delta, 2)}"
+                        if replaced.delta
+                        else ""
+                    )
+                lines.append(f"  Replacing a record instead costs {replace_cost}.")
         if self.account is not None:
             lines.append(f"  Account of these people: {self.account}.")
         lines += [f"  Assumes: {assumption}." for assumption in self.assumptions]
@@ -413,16 +422,6 @@ class Guarantee:
         if self.simulated:
             lines.append("  SIMULATED with a seeded source: this promises nothing to anyone.")
         return "\n".join(lines)
-
-    def _format_replace_cost(self) -> str:
-        try:
-            replace_guarantee = self.as_replace()
-        except PrivacyError:
-            return "more than this delta allows to state"
-        cost_text = f"an epsilon of {format_rounded_up(replace_guarantee.epsilon)}"
-        if replace_guarantee.delta:
-            cost_text += f" and a delta of {format_rounded_up(replace_guarantee.delta, 2)}"
-        return cost_text
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""

@@ -270,6 +270,9 @@ def open_rows(
 
 def _require_columns(table: Any, names: Sequence[str], source: Any) -> None:
     """Refuse a table that lacks a column, also where folders are named after it."""
+    missing_names = [name for name in names if name not in table.columns]
+    if not missing_names:
+        return
     try:
         get_columns(dict.fromkeys(table.columns), names)
     except SchemaError as error:
@@ -277,7 +280,6 @@ def _require_columns(table: Any, names: Sequence[str], source: Any) -> None:
             list_files(os.fspath(source)) if get_source_kind(source) in ("csv", "parquet") else []
         )
         folder_names = {folder for file in source_files for folder in re.split(r"[/\\]", file)[:-1]}
-        missing_names = [name for name in names if name not in table.columns]
         for name in missing_names:
             if any(folder.startswith(f"{name}=") for folder in folder_names):
                 raise SchemaError(
