@@ -235,7 +235,7 @@ def _require_simulable(wording: CollectionWording, collection: Any, path: str, o
             f"{path}: lets a person send {collection.reports} reports, this command makes one per "
             "row; plan with --reports 1"
         )
-    if getattr(collection, "personal", "device") == "own":
+    if collection.personal == "own":
         raise FormatError(
             f"{path}: asks for people's own personal answers, which a table of private ones does "
             "not hold; write personal: device to simulate"

@@ -27,6 +27,7 @@ __all__ = [
     "Collection",
     "DrawingDevice",
     "EncodedRecords",
+    "PersonalSource",
     "WholeAnswerChannel",
     "load_document_class",
     "parse_collection_json",
@@ -39,6 +40,7 @@ MAX_ENUMERATED_OUTPUTS = 1 << 16
 """Distinct outputs up to which a channel states their number; None above."""
 
 DrawingDevice = Literal["software", "hand", "either"]
+PersonalSource = Literal["device", "own"]
 
 DOCUMENT_CLASSES = {
     "plan": ("discreet.local.plan", "Plan"),
@@ -134,6 +136,8 @@ class Collection(Document):
     """Whether respondents draw their question or the collector assigns it."""
     device: DrawingDevice
     """Whether a program randomizes or people themselves, by hand."""
+    personal: PersonalSource = "device"
+    """Whether the device draws the answers to personal questions, or they are the person's own."""
     title: str = ""
     introduction: str = ""
 

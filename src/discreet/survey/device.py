@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +22,7 @@ from discreet.schema.schema import Categorical, Numeric
 if TYPE_CHECKING:
     from discreet.survey.group import Group
 
-__all__ = ["PersonalSource", "SheetChannel", "SheetRandomizer"]
-
-PersonalSource = Literal["device", "own"]
+__all__ = ["SheetChannel", "SheetRandomizer"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,6 @@ class SheetRandomizer(Collection):
 
     groups: Sequence[Group]
     cuts: Mapping[str, tuple[float, ...]]
-    personal: PersonalSource
 
     @cached_property
     def names(self) -> tuple[str, ...]:

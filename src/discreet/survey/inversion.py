@@ -376,14 +376,8 @@ def _compute_worst_variance(
 
 
 def compute_class_error(questionnaire: Questionnaire, respondents: int) -> float:
-    """Compute an upper bound on the standard error of the class shares.
-
-    0 where the target or its first class cannot be quoted in a predicate.
-    """
+    """Compute an upper bound on the standard error of the class shares."""
     target = questionnaire.schema.target
-    first_class = questionnaire.cells[target].labels[0]
-    if '"' in target + first_class:
-        return 0.0
     if respondents < 1:
         raise EstimationError(f"respondents is {respondents}; expect at least one")
     indicator_table = np.eye(1, questionnaire.cells[target].size)

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.collection.protocol import DrawingDevice
+from discreet.collection.protocol import DrawingDevice, PersonalSource
 from discreet.errors import PrivacyError, SchemaError
 from discreet.files.documents import load_document
 from discreet.mechanisms.laws import AnswerLaw, compute_joint_law
@@ -34,7 +34,7 @@ from discreet.privacy.shuffled_sheets import SheetBlanket
 from discreet.privacy.shuffling import AnyBlanket, Blanket, Shuffle
 from discreet.schema.cells import Bins, Cells
 from discreet.schema.schema import Numeric, Schema, refuse_set
-from discreet.survey.device import PersonalSource, SheetChannel, SheetRandomizer
+from discreet.survey.device import SheetChannel, SheetRandomizer
 from discreet.survey.group import Group, ResponseModel, make_channels
 from discreet.survey.promise import (
     DEVICE_ASSUMPTIONS,
