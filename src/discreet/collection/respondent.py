@@ -64,7 +64,7 @@ class Respondent:
     ) -> None:
         kind, guarantee = collection.kind, collection.guarantee
         self.collection, self.store, self.group = collection, store, group
-        self._epsilon = guarantee.unshuffled_epsilon
+        self._epsilon = collection.unshuffled_guarantee.epsilon
         self.by_hand, self._random = by_hand, as_random(random_state)
         if collection.assignment == "groups" and group is None:
             raise SchemaError("this plan assigns questions: pass group=, the number you were given")
@@ -120,8 +120,11 @@ class Respondent:
         stored_report, report_number = self._find_report(again)
         if stored_report is not None:
             return stored_report
+        question = self.store.find_question(self.collection.digest, report_number)
         encoded_record = self.collection.encode_record(record, None, personal, self.by_hand)
-        return self._make_report(report_number, self._get_question(report_number), encoded_record)
+        if question is None:
+            question = self._draw_question(report_number)
+        return self._make_report(report_number, question, encoded_record)
 
     def draw_question(self, *, again: bool = False) -> int:
         """Draw and store the question that this person answers next, without any record.
@@ -130,9 +133,10 @@ class Respondent:
         question is the same on every call; after it was answered, it is the answered one.
         """
         stored_report, report_number = self._find_report(again)
-        return (
-            self._get_question(report_number) if stored_report is None else stored_report.question
-        )
+        if stored_report is not None:
+            return stored_report.question
+        question = self.store.find_question(self.collection.digest, report_number)
+        return self._draw_question(report_number) if question is None else question
 
     def answer_question(
         self, record: Mapping[str, Any], personal: Mapping[str, Any] | None = None
@@ -163,15 +167,13 @@ class Respondent:
             )
         return None, sent_count
 
-    def _get_question(self, report_number: int) -> int:
-        digest = self.collection.digest
-        stored_question = self.store.find_question(digest, report_number)
-        if stored_question is not None:
-            return stored_question
+    def _draw_question(self, report_number: int) -> int:
         question = self.group
         if question is None:
             question = int(self.collection.draw_questions(1, self._random)[0])
-        return self.store.save_question(digest, report_number, question, self._epsilon)
+        return self.store.save_question(
+            self.collection.digest, report_number, question, self._epsilon
+        )
 
     def _make_report(
         self, report_number: int, question: int, encoded_record: EncodedRecords

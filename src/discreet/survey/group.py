@@ -58,7 +58,7 @@ class Group:
         theta: Any = str(self.theta) if isinstance(self.theta, Fraction) else self.theta
         # as JSON can hold it: a fraction as text, a numpy number as Python's
         object.__setattr__(self, "theta", theta.item() if hasattr(theta, "item") else theta)
-        title = " + ".join(map(str, self.questions)) or "a group"
+        title = self.name or "a group"
         if not self.questions:
             raise SchemaError("a group has no questions; list at least one name")
         if self.model not in get_args(ResponseModel):
@@ -79,7 +79,7 @@ class Group:
     @property
     def name(self) -> str:
         """The questions, for tables."""
-        return " + ".join(self.questions)
+        return " + ".join(map(str, self.questions))
 
     def make_channel(
         self, sizes: Sequence[int], laws: Sequence[AnswerLaw], ratio: Fraction | None = None

@@ -426,6 +426,7 @@ class Questionnaire(SheetRandomizer):
 
         The losses of the groups add up for replacing all answers of one person.
         """
+        void_reasons = list_void_reasons(self)
         group_losses = zip(self.groups, self.epsilons, strict=True)
         return Guarantee(
             sum_rounded_up(self.epsilons),
@@ -440,7 +441,7 @@ class Questionnaire(SheetRandomizer):
                 "that a person took part at all is not hidden",
             ),
             charges=tuple(Charge(group.name, epsilon) for group, epsilon in group_losses),
-            void=tuple(list_void_reasons(self)),
+            void=tuple(void_reasons),
         ).void_if(schema=self.schema)
 
     @property
