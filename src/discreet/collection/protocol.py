@@ -7,8 +7,11 @@ is the whole sheet) and receives a few integers. :class:`Channel` describes thes
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
@@ -86,20 +89,57 @@ class Channel(Protocol):
         """Whether this number of answers can add up to these sums."""
 
 
-class WholeAnswerChannel(Channel, Protocol):
-    """A question whose answers are counted whole: several named numbers, each below its size."""
+@dataclass(frozen=True)
+class WholeAnswerChannel:
+    """A question whose answers are counted whole: several named numbers, each below its size.
+
+    A :class:`Channel` without sums, so that any predicate over the answers can be estimated later.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What each number answers.
+    sizes : tuple of int
+        How many values each number has.
+    width : int
+        How many numbers an answer has.
+    labels : tuple of tuples of str
+        Labels of the values of each number; they need not differ.
+    epsilon : float
+        Epsilon of one answer.
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    width: int
+    labels: tuple[tuple[str, ...], ...]
+    epsilon: float
+
+    name = "sheet"
+    size = None
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """What each number answers."""
+    def max_magnitude(self) -> int:
+        """The largest value of the number that has most."""
+        return max(self.sizes) - 1
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many values each number has."""
+    @cached_property
+    def outputs(self) -> int | None:
+        """How many answers differ; None above ``MAX_ENUMERATED_OUTPUTS``."""
+        answer_count = math.prod(self.sizes)
+        return answer_count if answer_count <= MAX_ENUMERATED_OUTPUTS else None
 
-    @property
-    def labels(self) -> tuple[tuple[str, ...], ...]:
-        """Labels of the values of each number; they need not differ."""
+    def find_faulty(self, matrix: Integers) -> Booleans:
+        """Flag the answers (rows) with a number that is not below its size."""
+        return np.asarray(((matrix < 0) | (matrix >= np.array(self.sizes))).any(axis=1))
+
+    def tally(self, matrix: Integers) -> Integers:
+        """Nothing: answers are counted whole."""
+        return np.zeros(0, np.int64)
+
+    def is_possible(self, sums: Integers, answer_count: int) -> bool:
+        """There are no sums."""
+        return len(sums) == 0
 
 
 class EncodedRecords(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import PrivacyError, SchemaError
 from discreet.files.documents import Body
-from discreet.mechanisms.laws import MAX_WEIGHT_TOTAL, parse_rational
+from discreet.mechanisms.laws import reduce_weights
 from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.privacy.shuffling import Shuffle
 from discreet.schema.schema import Categorical, Feature, Numeric, Schema, Value
@@ -262,25 +261,3 @@ def _flatten_law(law: Sequence[Any]) -> list[Any]:
         for item in law
         for weight in (_flatten_law(item) if isinstance(item, list) else [item])
     ]
-
-
-def reduce_weights(title: str, law: Sequence[Weight]) -> tuple[int, ...]:
-    """Weights or probabilities as whole numbers without a common divisor."""
-    exact_weights = [
-        parse_rational(f"{title}: a weight of its personal law", weight) for weight in law
-    ]
-    if not exact_weights or min(exact_weights) < 0 or sum(exact_weights) == 0:
-        raise SchemaError(f"{title}: its personal law needs weights of 0 or more, not all zero")
-    is_fractional = any(number.denominator > 1 for number in exact_weights)
-    if is_fractional and sum(exact_weights) != 1:
-        raise SchemaError(
-            f"{title}: the probabilities of its personal law add up to "
-            f"{float(sum(exact_weights)):g}, not 1; correct them, or write whole-number weights "
-            "such as [1, 2]"
-        )
-    common_denominator = math.lcm(*(number.denominator for number in exact_weights))
-    integer_weights = [int(number * common_denominator) for number in exact_weights]
-    common_divisor = math.gcd(*integer_weights)
-    if sum(integer_weights) // common_divisor >= MAX_WEIGHT_TOTAL:
-        raise SchemaError(f"{title}: its personal law needs weights beyond 2^53; round them")
-    return tuple(number // common_divisor for number in integer_weights)

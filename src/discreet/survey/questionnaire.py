@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.collection.protocol import DrawingDevice, PersonalSource
+from discreet.collection.protocol import DrawingDevice, PersonalSource, WholeAnswerChannel
 from discreet.errors import PrivacyError, SchemaError
 from discreet.files.documents import load_document
 from discreet.mechanisms.laws import AnswerLaw, compute_joint_law
@@ -34,7 +34,7 @@ from discreet.privacy.shuffled_sheets import SheetBlanket
 from discreet.privacy.shuffling import AnyBlanket, Blanket, Shuffle
 from discreet.schema.cells import Bins, Cells
 from discreet.schema.schema import Numeric, Schema, refuse_set
-from discreet.survey.device import SheetChannel, SheetRandomizer
+from discreet.survey.device import SheetRandomizer
 from discreet.survey.group import Group, ResponseModel, make_channels
 from discreet.survey.promise import (
     DEVICE_ASSUMPTIONS,
@@ -266,7 +266,7 @@ class Questionnaire(SheetRandomizer):
         """The mechanism of each group."""
         shuffled_groups = [group for group in self.groups if group.epsilon == "shuffled"]
         if not shuffled_groups:
-            return self._make_channels(self.groups)
+            return make_channels(self, self.groups)
         if self.shuffled is None:
             raise PrivacyError(
                 f"group {shuffled_groups[0].name}: epsilon is 'shuffled', but nothing says how "
@@ -276,7 +276,7 @@ class Questionnaire(SheetRandomizer):
         def make_candidate(local_epsilon: float) -> tuple[tuple[Response, ...], AnyBlanket]:
             fixed_groups = [group for group in self.groups if group not in shuffled_groups]
             fixed_epsilon = sum(
-                channel.compute_exact_epsilon() for channel in self._make_channels(fixed_groups)
+                channel.compute_exact_epsilon() for channel in make_channels(self, fixed_groups)
             )
             if not fixed_epsilon < local_epsilon:
                 raise PrivacyError(
@@ -285,11 +285,12 @@ class Questionnaire(SheetRandomizer):
             group_epsilon = (
                 math.floor(1e6 * (local_epsilon - fixed_epsilon) / len(shuffled_groups)) / 1e6
             )
-            channels = self._make_channels(
+            channels = make_channels(
+                self,
                 [
                     replace(group, epsilon=group_epsilon) if group in shuffled_groups else group
                     for group in self.groups
-                ]
+                ],
             )
             candidate = copy.copy(self)  # nothing that follows from channels is known yet
             vars(candidate)["channels"] = channels
@@ -317,16 +318,6 @@ class Questionnaire(SheetRandomizer):
         if changed.shuffled is not None:
             changed.shuffled.require_kept_by(changed.blanket)
         return changed
-
-    def _make_channels(self, groups: Sequence[Group]) -> tuple[Response, ...]:
-        sizes, laws = [], []
-        for group in groups:
-            group_places = tuple(self.place[name] for name in group.questions)
-            index_by_place = {place: index for index, place in enumerate(group_places)}
-            group_laws = [law.project_onto(index_by_place, self.sizes) for law in self.all_laws]
-            sizes.append([self.sizes[place] for place in group_places])
-            laws.append([law for law in group_laws if law is not None])
-        return make_channels(groups, sizes, laws, self.personal == "own")
 
     @cached_property
     def blanket(self) -> AnyBlanket:
@@ -402,11 +393,11 @@ class Questionnaire(SheetRandomizer):
         )
 
     @cached_property
-    def questions(self) -> tuple[SheetChannel]:  # type: ignore[override]  # made when asked
+    def questions(self) -> tuple[WholeAnswerChannel]:  # type: ignore[override]  # made when asked
         """The one question of this collection: the whole sheet."""
         total_epsilon = sum_rounded_up(self.epsilons)
         labels = tuple(self.cells[name].labels for name in self.names)
-        return (SheetChannel(self.names, self.sizes, len(self.names), labels, total_epsilon),)
+        return (WholeAnswerChannel(self.names, self.sizes, len(self.names), labels, total_epsilon),)
 
     @property
     def mechanisms(self) -> list[tuple[str, Any]]:
