@@ -46,7 +46,6 @@ class CollectionWording:
     simulate_command: str
     file_suffixes: tuple[str, ...]
     document_file: str
-    has_waves: bool = False
 
     def format_count(self, count: int) -> str:
         """Format a number of reports or sheets."""
@@ -58,16 +57,7 @@ class CollectionWording:
         return self.kind.upper()
 
 
-PLAN = CollectionWording(
-    "plan",
-    "local",
-    "report",
-    "report",
-    "perturb",
-    (".parquet",),
-    "plan.json",
-    has_waves=True,
-)
+PLAN = CollectionWording("plan", "local", "report", "report", "perturb", (".parquet",), "plan.json")
 QUESTIONNAIRE = CollectionWording(
     "questionnaire",
     "survey",

@@ -441,10 +441,32 @@ class Questionnaire(SheetRandomizer):
         return format_respondent_sentence(self)
 
     def to_body(self) -> dict[str, Any]:
-        """Plain values for a JSON document."""
-        from discreet.survey.files import make_questionnaire_body
+        """Plain values for a JSON document, in the canonical form of its digest."""
+        from discreet.survey.files import SCHEMA_OPTIONS, make_channel_bodies, make_question_body
 
-        return make_questionnaire_body(self)
+        schema = self.schema
+        laws_by_question = {law.questions[0]: law for law in self.laws if len(law.questions) == 1}
+        shuffled = self.shuffled
+        return {
+            "title": self.title,
+            "introduction": self.introduction,
+            "notes": list(self.notes),
+            "target": schema.target,
+            "personal": self.personal,
+            "device": self.device,
+            "questions": [make_question_body(self, name, laws_by_question) for name in self.names],
+            "joint": [
+                {"questions": list(law.questions), "law": list(law.weights)}
+                for law in self.laws
+                if len(law.questions) > 1
+            ],
+            "groups": [group.to_body() for group in self.groups],
+            **({} if shuffled is None else {"shuffled": shuffled.to_body()}),
+            **{name: getattr(schema, name) for name in SCHEMA_OPTIONS[:3]},
+            "missing_tokens": list(schema.missing_tokens),
+            "inferred": schema.inferred,
+            "channels": make_channel_bodies(self.channels),
+        }
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Questionnaire:
