@@ -317,10 +317,10 @@ MUTANTS = [
            "self._spendable_epsilon * (1 - theta) / -1", CHANNELS),
     # ---- stores, reports, ledgers
     Mutant("collection/respondent.py", "Respondent._find_report",
-           "self.store.load_reports(self.collection.digest)",
+           "self.store.load_reports(self._digest)",
            "[]", DEVICES),
     Mutant("collection/respondent.py", "Respondent._make_report",
-           "self.store.save_report(digest, report_number, StoredReport(report.to_json(), report_key.hex()))",
+           "self.store.save_report(self._digest, report_number, StoredReport(report.to_json(), report_key.hex()))",
            "True", DEVICES),
     Mutant("collection/respondent.py", "Respondent._find_report",
            "sent_count >= self.collection.reports",

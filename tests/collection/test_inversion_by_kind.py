@@ -134,8 +134,15 @@ def test_the_error_of_the_classes_is_that_of_the_expected_precision() -> None:
 def test_an_error_that_is_not_known_is_zero(schema: Schema) -> None:
     means = Plan(schema, 1.0, [Question(("income",), DuchiMany(1.0, 2), 1, 1)])
     assert load_inversion(means).compute_class_error(means, 100) == 0
-    quoted = make_questionnaire(target='"sick"')
-    assert load_inversion(quoted).compute_class_error(quoted, 100) == 0
+
+
+def test_quotation_marks_in_names_do_not_hide_the_error_of_the_classes() -> None:
+    survey = make_questionnaire()
+    error = load_inversion(survey).compute_class_error(survey, 100)
+    quoted_target = make_questionnaire(target='"sick"')
+    assert load_inversion(quoted_target).compute_class_error(quoted_target, 100) == error > 0
+    quoted_class = Questionnaire.from_schema(Schema([SMOKES], "sick", ['"no"', "yes"]), theta=0.5)
+    assert load_inversion(quoted_class).compute_class_error(quoted_class, 100) == error
 
 
 def test_documents_name_their_mechanisms_and_outcomes_of_the_draw() -> None:

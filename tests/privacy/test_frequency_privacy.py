@@ -241,7 +241,8 @@ def test_summed_histograms_add_exactly_the_promised_noise() -> None:
 class FirstReplaced(SS):
     """The truth always replaces the first of an ordered set: sorted, but not uniform."""
 
-    def _draw_small_sets(self, true: Any, member: Any, random: Random) -> Any:
+    def _draw_small_sets(self, true: Any, random: Random) -> Any:
+        member = random.bernoulli_words(self.threshold, len(true))
         sets = random.subsets(self.size - 1, self.subset_size, true.size)
         sets += sets >= true[:, None]
         sets[:, 0] = np.where(member, true, sets[:, 0])

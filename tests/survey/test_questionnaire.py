@@ -284,7 +284,7 @@ def test_a_belief_holds_over_groups_whose_answers_are_the_same_secret():
     assert found <= Fraction(1, 2)
     assert float(found) == pytest.approx(0.5, rel=1e-12)
     assert survey.guarantee.epsilon == pytest.approx(math.log(9))
-    alone = [group.make_channel([2], []) for group in groups[:2]]  # the twin: each group by itself
+    alone = [group.make_channel(survey) for group in groups[:2]]  # the twin: each group by itself
     assert float(likeliest_belief(alone, prior, [1])) > 0.899
 
 

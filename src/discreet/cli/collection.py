@@ -47,7 +47,6 @@ class CollectionWording:
     simulate_command: str
     file_suffixes: tuple[str, ...]
     document_file: str
-    has_waves: bool = False
 
     def format_count(self, count: int) -> str:
         """Format a number of reports or sheets."""
@@ -59,16 +58,7 @@ class CollectionWording:
         return self.kind.upper()
 
 
-PLAN = CollectionWording(
-    "plan",
-    "local",
-    "report",
-    "report",
-    "perturb",
-    (".parquet",),
-    "plan.json",
-    has_waves=True,
-)
+PLAN = CollectionWording("plan", "local", "report", "report", "perturb", (".parquet",), "plan.json")
 QUESTIONNAIRE = CollectionWording(
     "questionnaire",
     "survey",
@@ -236,7 +226,7 @@ def _require_simulable(wording: CollectionWording, collection: Any, path: str, o
             f"{path}: lets a person send {collection.reports} reports, this command makes one per "
             "row; plan with --reports 1"
         )
-    if getattr(collection, "personal", "device") == "own":
+    if collection.personal == "own":
         raise FormatError(
             f"{path}: asks for people's own personal answers, which a table of private ones does "
             "not hold; write personal: device to simulate"

@@ -334,7 +334,7 @@ def make_train_command(wording: CollectionWording) -> click.Command:
 
 def _require_different_plans(wording: CollectionWording, tallies: Sequence[Tally[Any]]) -> None:
     """Refuse several tallies unless each is the wave of a plan of its own."""
-    if not wording.has_waves:
+    if not tallies[0].collection.has_waves:
         raise EstimationError(
             f"give one tally; add several with 'discreet {wording.command_group} tally'"
         )

@@ -7,8 +7,11 @@ is the whole sheet) and receives a few integers. :class:`Channel` describes thes
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
@@ -27,6 +30,7 @@ __all__ = [
     "Collection",
     "DrawingDevice",
     "EncodedRecords",
+    "PersonalSource",
     "WholeAnswerChannel",
     "load_document_class",
     "parse_collection_json",
@@ -39,6 +43,7 @@ MAX_ENUMERATED_OUTPUTS = 1 << 16
 """Distinct outputs up to which a channel states their number; None above."""
 
 DrawingDevice = Literal["software", "hand", "either"]
+PersonalSource = Literal["device", "own"]
 
 DOCUMENT_CLASSES = {
     "plan": ("discreet.local.plan", "Plan"),
@@ -84,20 +89,57 @@ class Channel(Protocol):
         """Whether this number of answers can add up to these sums."""
 
 
-class WholeAnswerChannel(Channel, Protocol):
-    """A question whose answers are counted whole: several named numbers, each below its size."""
+@dataclass(frozen=True)
+class WholeAnswerChannel:
+    """A question whose answers are counted whole: several named numbers, each below its size.
+
+    A :class:`Channel` without sums, so that any predicate over the answers can be estimated later.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What each number answers.
+    sizes : tuple of int
+        How many values each number has.
+    width : int
+        How many numbers an answer has.
+    labels : tuple of tuples of str
+        Labels of the values of each number; they need not differ.
+    epsilon : float
+        Epsilon of one answer.
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    width: int
+    labels: tuple[tuple[str, ...], ...]
+    epsilon: float
+
+    name = "sheet"
+    size = None
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """What each number answers."""
+    def max_magnitude(self) -> int:
+        """The largest value of the number that has most."""
+        return max(self.sizes) - 1
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many values each number has."""
+    @cached_property
+    def outputs(self) -> int | None:
+        """How many answers differ; None above ``MAX_ENUMERATED_OUTPUTS``."""
+        answer_count = math.prod(self.sizes)
+        return answer_count if answer_count <= MAX_ENUMERATED_OUTPUTS else None
 
-    @property
-    def labels(self) -> tuple[tuple[str, ...], ...]:
-        """Labels of the values of each number; they need not differ."""
+    def find_faulty(self, matrix: Integers) -> Booleans:
+        """Flag the answers (rows) with a number that is not below its size."""
+        return np.asarray(((matrix < 0) | (matrix >= np.array(self.sizes))).any(axis=1))
+
+    def tally(self, matrix: Integers) -> Integers:
+        """Nothing: answers are counted whole."""
+        return np.zeros(0, np.int64)
+
+    def is_possible(self, sums: Integers, answer_count: int) -> bool:
+        """There are no sums."""
+        return len(sums) == 0
 
 
 class EncodedRecords(Protocol):
@@ -134,6 +176,8 @@ class Collection(Document):
     """Whether respondents draw their question or the collector assigns it."""
     device: DrawingDevice
     """Whether a program randomizes or people themselves, by hand."""
+    personal: PersonalSource = "device"
+    """Whether the device draws the answers to personal questions, or they are the person's own."""
     title: str = ""
     introduction: str = ""
 

@@ -64,7 +64,7 @@ class Respondent:
     ) -> None:
         kind, guarantee = collection.kind, collection.guarantee
         self.collection, self.store, self.group = collection, store, group
-        self._epsilon = guarantee.unshuffled_epsilon
+        self._epsilon, self._digest = collection.unshuffled_guarantee.epsilon, collection.digest
         self.by_hand, self._random = by_hand, as_random(random_state)
         if collection.assignment == "groups" and group is None:
             raise SchemaError("this plan assigns questions: pass group=, the number you were given")
@@ -141,8 +141,8 @@ class Respondent:
 
         The parameters are those of :meth:`report`.
         """
-        stored_reports = self.store.load_reports(self.collection.digest)
-        question = self.store.find_question(self.collection.digest, len(stored_reports))
+        stored_reports = self.store.load_reports(self._digest)
+        question = self.store.find_question(self._digest, len(stored_reports))
         if question is None:
             if stored_reports:
                 return self._read_stored_report(stored_reports[-1])
@@ -152,7 +152,7 @@ class Respondent:
 
     def _find_report(self, again: bool) -> tuple[Report | None, int]:
         """Return the stored report; or None and the number of the next one, if it is allowed."""
-        stored_reports = self.store.load_reports(self.collection.digest)
+        stored_reports = self.store.load_reports(self._digest)
         sent_count = len(stored_reports)
         if stored_reports and not again:
             return self._read_stored_report(stored_reports[-1]), sent_count
@@ -164,37 +164,35 @@ class Respondent:
         return None, sent_count
 
     def _get_question(self, report_number: int) -> int:
-        digest = self.collection.digest
-        stored_question = self.store.find_question(digest, report_number)
+        stored_question = self.store.find_question(self._digest, report_number)
         if stored_question is not None:
             return stored_question
         question = self.group
         if question is None:
             question = int(self.collection.draw_questions(1, self._random)[0])
-        return self.store.save_question(digest, report_number, question, self._epsilon)
+        return self.store.save_question(self._digest, report_number, question, self._epsilon)
 
     def _make_report(
         self, report_number: int, question: int, encoded_record: EncodedRecords
     ) -> Report:
-        digest = self.collection.digest
         randomized: Any = encoded_record
         if not self.by_hand:
             randomized = self.collection.randomize_records(question, encoded_record, self._random)
         report_key = self._random.raw(16).tobytes()
         integers = tuple(int(integer) for integer in randomized[0])
         report = Report(
-            digest, derive_report_id(report_key), question, integers, self._random.simulated
+            self._digest, derive_report_id(report_key), question, integers, self._random.simulated
         )
         if self.store.save_report(
-            digest, report_number, StoredReport(report.to_json(), report_key.hex())
+            self._digest, report_number, StoredReport(report.to_json(), report_key.hex())
         ):
             return report
-        return self._read_stored_report(self.store.load_reports(digest)[report_number])
+        return self._read_stored_report(self.store.load_reports(self._digest)[report_number])
 
     def _read_stored_report(self, stored_report: StoredReport) -> Report:
         try:
             report = Report.from_json(stored_report.report)
-            if report.collection != self.collection.digest:
+            if report.collection != self._digest:
                 raise FormatError(f"it answers another {self.collection.kind}")
         except FormatError as error:
             raise FormatError(

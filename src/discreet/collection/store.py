@@ -100,11 +100,12 @@ class Store(abc.ABC):
         PrivacyError
             If answering would exceed the allowance; :meth:`set_allowance` raises it.
         """
+        body = {"collection": collection, "question": question, "epsilon": epsilon}
+        file_name = _format_file_name(collection, report_number, "question")
         with self._take_lock():
+            question_json = dump_document("drawn-question", VERSION, body)
             self._charge_epsilon(collection, epsilon)
-            body = {"collection": collection, "question": question, "epsilon": epsilon}
-            file_name = _format_file_name(collection, report_number, "question")
-            if self._write_text(file_name, dump_document("drawn-question", VERSION, body)):
+            if self._write_text(file_name, question_json):
                 return question
             return self._load_drawn_question(file_name).question
 

@@ -33,14 +33,13 @@ from discreet.estimators.private import (
     require_two_classes,
     with_simulation_assumption,
 )
-from discreet.mechanisms.laws import parse_rational
+from discreet.mechanisms.laws import parse_rational, reduce_weights
 from discreet.privacy.shuffling import Shuffle
 from discreet.randomness import as_random
 from discreet.schema.cells import is_missing
 from discreet.schema.schema import Schema
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics
-from discreet.survey.files import reduce_weights
 from discreet.survey.inversion import estimate_statistics
 from discreet.survey.questionnaire import PersonalLaw, Questionnaire
 

@@ -142,7 +142,10 @@ class Document(ABC):
 
     def to_json(self) -> str:
         """Write as versioned JSON."""
-        return dump_document(self.kind, self.version, self.to_body())
+        seal = {"digest": self.digest}
+        header = {"format": f"discreet/{self.kind}", "version": self.version}
+        document = {**header, **_to_json_value(self.to_body()), **seal}
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 class RepeatedKeyError(ValueError):

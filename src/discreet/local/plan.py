@@ -101,6 +101,11 @@ class Plan(RecordRandomizer):
         What is promised beyond epsilon where an anonymiser shuffles the reports.
     wave : Wave, optional
         For a plan that follows earlier ones of the same collection.
+
+    Attributes
+    ----------
+    report_epsilon : float
+        Largest epsilon of one report, so that all reports together stay within epsilon.
     """
 
     schema: Schema
@@ -112,6 +117,7 @@ class Plan(RecordRandomizer):
     projection: Projection | None = None
     shuffled: Shuffle | None = None
     wave: Wave | None = None
+    report_epsilon: float = field(init=False, repr=False)
 
     kind: ClassVar[str] = "plan"
     version: ClassVar[int] = VERSION
@@ -141,6 +147,7 @@ class Plan(RecordRandomizer):
             raise PrivacyError(
                 f"reports is {self.reports!r}; a person sends 1 to {MAX_REPORTS_PER_PERSON}"
             )
+        object.__setattr__(self, "report_epsilon", split_epsilon(self.epsilon, self.reports))
         if sum(question.weight for question in self.questions) >= 1 << 53:
             raise SchemaError(
                 "the weights of the questions add up to 2^53 or more; use smaller ones"
@@ -241,11 +248,6 @@ class Plan(RecordRandomizer):
         """Expected share of respondents of each question."""
         weights = np.array([question.weight for question in self.questions], dtype=float)
         return np.asarray(weights / weights.sum())
-
-    @property
-    def report_epsilon(self) -> float:
-        """Largest epsilon of one report, so that all reports together stay within epsilon."""
-        return split_epsilon(self.epsilon, self.reports)
 
     @cached_property
     def unshuffled_guarantee(self) -> Guarantee:

@@ -144,12 +144,11 @@ def make_plan(
     >>> [(question.features, question.mechanism.size) for question in plan.questions]
     [(('age',), 10)]
     """
-    epsilon = to_shortest_float(epsilon)
     if isinstance(respondents, Integral):
         respondents = int(respondents)
     if options.shuffled is None:
         return _make_local_plan(schema, epsilon, respondents, options)
-    shuffle = Shuffle(epsilon, options.shuffled, respondents)
+    shuffle = Shuffle(to_shortest_float(epsilon), options.shuffled, respondents)
 
     def make_plan_and_blanket(local_epsilon: float) -> tuple[Plan, Blanket]:
         plan = _make_local_plan(schema, local_epsilon, respondents, options)
@@ -166,13 +165,14 @@ def _make_local_plan(
         if options.projection.input_schema != schema:
             raise SchemaError("the projection was made for another schema")
         schema = options.projection.output_schema
+    asked = _AskedFeatures.from_schema(schema, options.numeric)
+    epsilon = to_shortest_float(epsilon)
     if not epsilon > 0:
         raise PrivacyError(f"epsilon is {epsilon!r}; it must be above 0")
     if not isinstance(respondents, Real) or respondents < 1:
         raise SchemaError(f"respondents is {respondents!r}; expect at least one, as a number")
     if isinstance(options.reports, bool) or options.reports < 1:
         raise PrivacyError(f"reports is {options.reports!r}; a person sends at least one")
-    asked = _AskedFeatures.from_schema(schema, options.numeric)
     cells = {name: Cells.from_schema(schema, name, options.bins) for name in asked.by_cell}
     report_epsilon = split_epsilon(epsilon, options.reports)
     if options.kind not in get_args(Design):

@@ -194,19 +194,18 @@ class SS(FrequencyOracle):
         """Return one set per respondent, as an ascending row."""
         true_values = self._require_values(values)
         reports = np.empty((true_values.size, self.width), np.int32)
-        has_small_sets = self.width**2 < self.size
-        draw_sets = self._draw_small_sets if has_small_sets else self._draw_large_sets
-        for batch in split_into_batches(
-            true_values.size, 4 * self.width if has_small_sets else self.size
-        ):
+        if self.width**2 < self.size:
+            for batch in split_into_batches(true_values.size, 4 * self.width):
+                reports[batch] = self._draw_small_sets(true_values[batch], random)
+            return reports
+        for batch in split_into_batches(true_values.size, self.size):
             holds_truth = random.bernoulli_words(self.threshold, batch.stop - batch.start)
-            reports[batch] = draw_sets(true_values[batch], holds_truth, random)
+            reports[batch] = self._draw_large_sets(true_values[batch], holds_truth, random)
         return reports
 
-    def _draw_small_sets(
-        self, true_values: Integers, holds_truth: Flags, random: Random
-    ) -> Integers:
+    def _draw_small_sets(self, true_values: Integers, random: Random) -> Integers:
         """Draw w of the other values; the truth, if a member, replaces a random one."""
+        holds_truth = random.bernoulli_words(self.threshold, true_values.size)
         sets = random.subsets(self.size - 1, self.width, true_values.size)
         sets += sets >= true_values[:, None]  # the others were numbered without the truth
         row_indices = np.arange(true_values.size)

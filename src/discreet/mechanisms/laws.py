@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,14 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.errors import PrivacyError, SchemaError
 
-__all__ = ["AnswerLaw", "Theta", "average_over_axes", "compute_joint_law", "parse_rational"]
+__all__ = [
+    "AnswerLaw",
+    "Theta",
+    "average_over_axes",
+    "compute_joint_law",
+    "parse_rational",
+    "reduce_weights",
+]
 
 Theta: TypeAlias = int | float | str | Fraction
 
@@ -40,6 +48,35 @@ def parse_rational(name: str, value: Theta) -> Fraction:
         shown_value = "beyond 10^300" if is_large else repr(value)[:60]
         raise PrivacyError(f"{name} is {shown_value}; write a number such as 0.7 or 7/10")
     return number
+
+
+def reduce_weights(title: str, law: Sequence[Theta]) -> tuple[int, ...]:
+    """Weights or probabilities as whole numbers without a common divisor.
+
+    Parameters
+    ----------
+    title : str
+        What the law is about, for errors.
+    law : sequence of int, float, str or Fraction
+    """
+    exact_weights = [
+        parse_rational(f"{title}: a weight of its personal law", weight) for weight in law
+    ]
+    if not exact_weights or min(exact_weights) < 0 or sum(exact_weights) == 0:
+        raise SchemaError(f"{title}: its personal law needs weights of 0 or more, not all zero")
+    is_fractional = any(number.denominator > 1 for number in exact_weights)
+    if is_fractional and sum(exact_weights) != 1:
+        raise SchemaError(
+            f"{title}: the probabilities of its personal law add up to "
+            f"{float(sum(exact_weights)):g}, not 1; correct them, or write whole-number weights "
+            "such as [1, 2]"
+        )
+    common_denominator = math.lcm(*(number.denominator for number in exact_weights))
+    integer_weights = [int(number * common_denominator) for number in exact_weights]
+    common_divisor = math.gcd(*integer_weights)
+    if sum(integer_weights) // common_divisor >= MAX_WEIGHT_TOTAL:
+        raise SchemaError(f"{title}: its personal law needs weights beyond 2^53; round them")
+    return tuple(number // common_divisor for number in integer_weights)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import abc
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
@@ -61,6 +61,8 @@ class FrequencyOracle(abc.ABC):
 
     epsilon: float
     size: int
+    # an exact fraction, at most 64: the limit of integers over 2^64
+    _spendable_epsilon: Fraction = field(init=False, repr=False, compare=False)
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
@@ -85,11 +87,8 @@ class FrequencyOracle(abc.ABC):
                 f"size is {self.size}; it must be in 2 .. {MAX_SIZE}: one value alone needs "
                 "no report, and more than 2^22 leave exact JavaScript numbers"
             )
-
-    @property
-    def _spendable_epsilon(self) -> Fraction:
-        """Epsilon as an exact fraction, at most 64: the limit of integers over 2^64."""
-        return Fraction(min(self.epsilon, MAX_EPSILON))
+        spendable_epsilon = Fraction(min(self.epsilon, MAX_EPSILON))
+        object.__setattr__(self, "_spendable_epsilon", spendable_epsilon)
 
     @property
     def p(self) -> float:

@@ -24,7 +24,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -62,14 +62,21 @@ class Response(abc.ABC):
         How many answers each question of the group has; answers are the integers 0 .. size - 1.
     theta : int, float, str or Fraction
         Probability that the truth is sent, from 0 to 1, taken as it is written.
+
+    Attributes
+    ----------
+    width : int
+        Answers in a group.
     """
 
     sizes: tuple[int, ...]
     theta: Theta
+    width: int = field(init=False, repr=False, compare=False)
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
+        object.__setattr__(self, "width", len(self.sizes))
         theta = parse_rational("theta", self.theta)
         object.__setattr__(self, "theta", theta)
         if not self.sizes or min(self.sizes) < 1:
@@ -86,11 +93,6 @@ class Response(abc.ABC):
     def theta_exact(self) -> Fraction:
         """P(the truth is sent) in the implemented channel."""
         return Fraction(self.threshold, PROBABILITY_UNIT)
-
-    @property
-    def width(self) -> int:
-        """Answers in a group."""
-        return len(self.sizes)
 
     @abc.abstractmethod
     def perturb(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Booleans, Integers
-from discreet.collection.protocol import MAX_ENUMERATED_OUTPUTS, Collection
+from discreet.arrays import Integers
+from discreet.collection.protocol import Collection
 from discreet.errors import SchemaError
 from discreet.mechanisms.response import Response, Unrelated
 from discreet.randomness import Random
@@ -22,50 +20,7 @@ from discreet.schema.schema import Categorical, Numeric
 if TYPE_CHECKING:
     from discreet.survey.group import Group
 
-__all__ = ["PersonalSource", "SheetChannel", "SheetRandomizer"]
-
-PersonalSource = Literal["device", "own"]
-
-
-@dataclass(frozen=True)
-class SheetChannel:
-    """The one question of a questionnaire, whose answer is the whole sheet.
-
-    A :class:`~discreet.collection.protocol.WholeAnswerChannel`: sheets are counted whole, so that
-    any predicate over the answers can be estimated later.
-    """
-
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-    width: int
-    labels: tuple[tuple[str, ...], ...]
-    epsilon: float
-
-    name = "sheet"
-    size = None
-
-    @property
-    def max_magnitude(self) -> int:
-        """The last answer of the question that has most."""
-        return max(self.sizes) - 1
-
-    @cached_property
-    def outputs(self) -> int | None:
-        """How many different sheets there are; None above ``MAX_ENUMERATED_OUTPUTS``."""
-        sheet_count = math.prod(self.sizes)
-        return sheet_count if sheet_count <= MAX_ENUMERATED_OUTPUTS else None
-
-    def find_faulty(self, matrix: Integers) -> Booleans:
-        """Which sheets hold an answer that is not one of the public ones."""
-        return np.asarray(((matrix < 0) | (matrix >= np.array(self.sizes))).any(axis=1))
-
-    def tally(self, matrix: Integers) -> Integers:
-        """Nothing: sheets are counted whole."""
-        return np.zeros(0, np.int64)
-
-    def is_possible(self, sums: Integers, answers: int) -> bool:
-        """There are no sums."""
-        return len(sums) == 0
+__all__ = ["SheetRandomizer"]
 
 
 class SheetRandomizer(Collection):
@@ -73,7 +28,6 @@ class SheetRandomizer(Collection):
 
     groups: Sequence[Group]
     cuts: Mapping[str, tuple[float, ...]]
-    personal: PersonalSource
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import PrivacyError, SchemaError
 from discreet.files.documents import Body
-from discreet.mechanisms.laws import MAX_WEIGHT_TOTAL, parse_rational
+from discreet.mechanisms.laws import reduce_weights
 from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.privacy.shuffling import Shuffle
 from discreet.schema.schema import Categorical, Feature, Numeric, Schema, Value
@@ -21,7 +20,12 @@ if TYPE_CHECKING:
     from discreet.mechanisms.response import Response
     from discreet.survey.questionnaire import PersonalLaw, Questionnaire
 
-__all__ = ["QuestionnaireBody", "build_questionnaire", "make_questionnaire_body"]
+__all__ = [
+    "QuestionnaireBody",
+    "build_questionnaire",
+    "make_channel_bodies",
+    "make_question_body",
+]
 
 Weight = int | float | str
 INTEGER_PATTERN = re.compile(r"[0-9]{1,20}")
@@ -86,41 +90,18 @@ class QuestionnaireBody(Body):
     channels: list[dict[str, Any]] | None = None
 
 
-def make_questionnaire_body(questionnaire: Questionnaire) -> dict[str, Any]:
-    """Plain values of a questionnaire, in the canonical form of its digest."""
-    schema = questionnaire.schema
-    laws_by_question = {
-        law.questions[0]: law for law in questionnaire.laws if len(law.questions) == 1
-    }
-    shuffled = questionnaire.shuffled
-    return {
-        "title": questionnaire.title,
-        "introduction": questionnaire.introduction,
-        "notes": list(questionnaire.notes),
-        "target": schema.target,
-        "personal": questionnaire.personal,
-        "device": questionnaire.device,
-        "questions": [
-            _make_question_body(questionnaire, name, laws_by_question)
-            for name in questionnaire.names
-        ],
-        "joint": [
-            {"questions": list(law.questions), "law": list(law.weights)}
-            for law in questionnaire.laws
-            if len(law.questions) > 1
-        ],
-        "groups": [group.to_body() for group in questionnaire.groups],
-        **({} if shuffled is None else {"shuffled": shuffled.to_body()}),
-        **{name: getattr(schema, name) for name in SCHEMA_OPTIONS[:3]},
-        "missing_tokens": list(schema.missing_tokens),
-        "inferred": schema.inferred,
-        "channels": _make_channel_bodies(questionnaire.channels),
-    }
-
-
-def _make_question_body(
+def make_question_body(
     questionnaire: Questionnaire, name: str, laws: dict[str, PersonalLaw]
 ) -> dict[str, Any]:
+    """Plain values of one question.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    name : str
+    laws : dict of str to PersonalLaw
+        Laws of single questions, by name.
+    """
     feature = questionnaire.cells[name].feature
     wording = questionnaire.wording.get(name)
     question_body: dict[str, Any] = {"name": name, "wording": wording.private if wording else ""}
@@ -142,12 +123,12 @@ def _make_question_body(
 def build_questionnaire(body: QuestionnaireBody) -> Questionnaire:
     """Build a questionnaire from its shape on disk; stated channels must be what it says."""
     questionnaire, stated_channels = _build_without_channels(body), body.channels
-    if stated_channels is None or stated_channels == _make_channel_bodies(questionnaire.channels):
+    if stated_channels is None or stated_channels == make_channel_bodies(questionnaire.channels):
         return questionnaire
     questionnaire = questionnaire.with_channels(
         _restore_published_channels(questionnaire, stated_channels)
     )
-    if stated_channels != _make_channel_bodies(questionnaire.channels):
+    if stated_channels != make_channel_bodies(questionnaire.channels):
         raise PrivacyError(
             "the channels of this questionnaire are not those of its theta and laws; a device "
             "would randomize otherwise than promised. Remove 'channels' and check again"
@@ -155,7 +136,8 @@ def build_questionnaire(body: QuestionnaireBody) -> Questionnaire:
     return questionnaire
 
 
-def _make_channel_bodies(channels: Sequence[Response]) -> list[dict[str, Any]]:
+def make_channel_bodies(channels: Sequence[Response]) -> list[dict[str, Any]]:
+    """Plain values of the channels of all groups: what a device draws with."""
     return [{"model": channel.name, **channel.get_parameters()} for channel in channels]
 
 
@@ -262,25 +244,3 @@ def _flatten_law(law: Sequence[Any]) -> list[Any]:
         for item in law
         for weight in (_flatten_law(item) if isinstance(item, list) else [item])
     ]
-
-
-def reduce_weights(title: str, law: Sequence[Weight]) -> tuple[int, ...]:
-    """Weights or probabilities as whole numbers without a common divisor."""
-    exact_weights = [
-        parse_rational(f"{title}: a weight of its personal law", weight) for weight in law
-    ]
-    if not exact_weights or min(exact_weights) < 0 or sum(exact_weights) == 0:
-        raise SchemaError(f"{title}: its personal law needs weights of 0 or more, not all zero")
-    is_fractional = any(number.denominator > 1 for number in exact_weights)
-    if is_fractional and sum(exact_weights) != 1:
-        raise SchemaError(
-            f"{title}: the probabilities of its personal law add up to "
-            f"{float(sum(exact_weights)):g}, not 1; correct them, or write whole-number weights "
-            "such as [1, 2]"
-        )
-    common_denominator = math.lcm(*(number.denominator for number in exact_weights))
-    integer_weights = [int(number * common_denominator) for number in exact_weights]
-    common_divisor = math.gcd(*integer_weights)
-    if sum(integer_weights) // common_divisor >= MAX_WEIGHT_TOTAL:
-        raise SchemaError(f"{title}: its personal law needs weights beyond 2^53; round them")
-    return tuple(number // common_divisor for number in integer_weights)

@@ -7,14 +7,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from discreet.errors import PrivacyError, SchemaError
 from discreet.files.documents import Body
-from discreet.mechanisms.laws import AnswerLaw, parse_rational
+from discreet.mechanisms.laws import parse_rational
 from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.mechanisms.response import Related, Response, Unrelated
 from discreet.schema.schema import refuse_set
+
+if TYPE_CHECKING:
+    from discreet.survey.questionnaire import Questionnaire
 
 __all__ = ["Group", "GroupBody", "ResponseModel", "list_subsets", "make_channels"]
 
@@ -58,7 +61,7 @@ class Group:
         theta: Any = str(self.theta) if isinstance(self.theta, Fraction) else self.theta
         # as JSON can hold it: a fraction as text, a numpy number as Python's
         object.__setattr__(self, "theta", theta.item() if hasattr(theta, "item") else theta)
-        title = " + ".join(map(str, self.questions)) or "a group"
+        title = self.name or "a group"
         if not self.questions:
             raise SchemaError("a group has no questions; list at least one name")
         if self.model not in get_args(ResponseModel):
@@ -79,22 +82,26 @@ class Group:
     @property
     def name(self) -> str:
         """The questions, for tables."""
-        return " + ".join(self.questions)
+        return " + ".join(map(str, self.questions))
 
-    def make_channel(
-        self, sizes: Sequence[int], laws: Sequence[AnswerLaw], ratio: Fraction | None = None
-    ) -> Response:
-        """The mechanism of this group for questions of these sizes.
+    def make_channel(self, questionnaire: Questionnaire, ratio: Fraction | None = None) -> Response:
+        """The mechanism of this group on the sheets of a questionnaire.
 
         Parameters
         ----------
-        sizes : sequence of int
-        laws : sequence of AnswerLaw
+        questionnaire : Questionnaire
         ratio : Fraction, optional
             By how much a report may multiply odds, for a group with a belief.
         """
+        places = [questionnaire.place[name] for name in self.questions]
+        sizes = [questionnaire.sizes[place] for place in places]
+        index_by_place = {place: index for index, place in enumerate(places)}
+        group_laws = [
+            law.project_onto(index_by_place, questionnaire.sizes) for law in questionnaire.all_laws
+        ]
+        laws = tuple(law for law in group_laws if law is not None)
         model: type[Related | Unrelated] = Related if self.model == "related" else Unrelated
-        model_laws = () if self.model == "related" else (tuple(laws),)
+        model_laws = () if self.model == "related" else (laws,)
         try:
             if self.theta is not None:
                 response = model(tuple(sizes), self.theta, *model_laws)
@@ -121,30 +128,21 @@ class Group:
         return group_body
 
 
-def make_channels(
-    groups: Sequence[Group],
-    sizes: Sequence[Sequence[int]],
-    laws: Sequence[Sequence[AnswerLaw]],
-    has_own_personal: bool = False,
-) -> tuple[Response, ...]:
-    """The mechanisms of all groups of a sheet.
+def make_channels(questionnaire: Questionnaire, groups: Sequence[Group]) -> tuple[Response, ...]:
+    """The mechanisms of groups on the sheets of a questionnaire.
+
+    Where the personal answers are the respondents' own, no belief can be promised.
 
     Parameters
     ----------
+    questionnaire : Questionnaire
     groups : sequence of Group
-    sizes, laws : one for each group
-        As in ``Group.make_channel``.
-    has_own_personal : bool
-        Whether the personal answers are the respondents' own: then no belief can be promised.
+        Those of the questionnaire, or some of them with an epsilon in numbers.
     """
-    group_inputs = list(zip(groups, sizes, laws, strict=True))
     belief_groups = [group for group in groups if group.belief is not None]
     if not belief_groups:
-        return tuple(
-            group.make_channel(group_sizes, group_laws)
-            for group, group_sizes, group_laws in group_inputs
-        )
-    if has_own_personal:
+        return tuple(group.make_channel(questionnaire) for group in groups)
+    if questionnaire.personal == "own":
         raise PrivacyError(
             f"group {belief_groups[0].name}: a belief cannot be promised where the personal "
             "answers are the respondents' own, because somebody may know them; write theta, or "
@@ -157,8 +155,8 @@ def make_channels(
             f"group {' or '.join(group.name for group in belief_groups)}: {error}"
         ) from None
     fixed_channels = {
-        group_number: group.make_channel(group_sizes, group_laws)
-        for group_number, (group, group_sizes, group_laws) in enumerate(group_inputs)
+        group_number: group.make_channel(questionnaire)
+        for group_number, group in enumerate(groups)
         if group.belief is None
     }
     for group_number, channel in fixed_channels.items():
@@ -174,8 +172,8 @@ def make_channels(
     return tuple(
         fixed_channels[group_number]
         if group_number in fixed_channels
-        else group.make_channel(group_sizes, group_laws, ratio_share)
-        for group_number, (group, group_sizes, group_laws) in enumerate(group_inputs)
+        else group.make_channel(questionnaire, ratio_share)
+        for group_number, group in enumerate(groups)
     )
 
 

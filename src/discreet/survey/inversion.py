@@ -47,7 +47,7 @@ MAX_HELD_SCORES = 1 << 21
 """Numbers of inverted indicators that are held at once."""
 MIN_VARIANCE_SUM = 1e-300
 """Least sum of variances that is a divisor; guards against zero."""
-
+EMPTY_TALLY_REASON = "the tally is empty; nothing can be estimated from no sheets"
 
 GroupAxes: TypeAlias = dict[int, dict[int, int]]
 """For each group that is asked about: place in the group to axis of the function."""
@@ -203,7 +203,8 @@ def estimate_share(tally: Tally[Questionnaire], predicate: Predicate | str) -> E
     """
     if isinstance(predicate, str):
         predicate = Predicate.parse(tally.collection, predicate)
-    respondents = _require_respondents(tally)
+    if tally.people == 0:
+        raise EstimationError(EMPTY_TALLY_REASON)
     truth_table = np.asarray(predicate.table, float)
     scores = invert_channel(tally.collection, predicate.names, truth_table)
     known_variance = compute_channel_variance(
@@ -212,7 +213,7 @@ def estimate_share(tally: Tally[Questionnaire], predicate: Predicate | str) -> E
     sent_counts = tally.count_margin(predicate.names)
     estimated_count = float((sent_counts * scores).sum())
     extra_sum = float((sent_counts * (scores**2 - scores)).sum())
-    return Estimate(estimated_count, respondents, extra_sum, known_variance)
+    return Estimate(estimated_count, tally.people, extra_sum, known_variance)
 
 
 def estimate_statistics(
@@ -227,7 +228,8 @@ def estimate_statistics(
         The promise to attach; if not given the questionnaire's, for as many as were counted.
     """
     survey = tally.collection
-    _require_respondents(tally)
+    if tally.people == 0:
+        raise EstimationError(EMPTY_TALLY_REASON)
     target = survey.schema.target
     class_totals, total_variances = _estimate_counts(tally, (target,))
     tables = {}
@@ -279,12 +281,6 @@ def _estimate_counts(tally: Tally[Questionnaire], names: tuple[str, ...]) -> tup
             estimated_shares, counts[chunk_cells], extra_sums, respondents
         )
     return counts.reshape(sent_counts.shape), count_variances.reshape(sent_counts.shape)
-
-
-def _require_respondents(tally: Tally[Questionnaire]) -> int:
-    if tally.people == 0:
-        raise EstimationError("the tally is empty; nothing can be estimated from no sheets")
-    return tally.people
 
 
 @dataclass(frozen=True)
@@ -376,14 +372,8 @@ def _compute_worst_variance(
 
 
 def compute_class_error(questionnaire: Questionnaire, respondents: int) -> float:
-    """Compute an upper bound on the standard error of the class shares.
-
-    0 where the target or its first class cannot be quoted in a predicate.
-    """
+    """Compute an upper bound on the standard error of the class shares."""
     target = questionnaire.schema.target
-    first_class = questionnaire.cells[target].labels[0]
-    if '"' in target + first_class:
-        return 0.0
     if respondents < 1:
         raise EstimationError(f"respondents is {respondents}; expect at least one")
     indicator_table = np.eye(1, questionnaire.cells[target].size)

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.collection.protocol import DrawingDevice
+from discreet.collection.protocol import DrawingDevice, PersonalSource, WholeAnswerChannel
 from discreet.errors import PrivacyError, SchemaError
 from discreet.files.documents import load_document
 from discreet.mechanisms.laws import AnswerLaw, compute_joint_law
@@ -34,7 +34,7 @@ from discreet.privacy.shuffled_sheets import SheetBlanket
 from discreet.privacy.shuffling import AnyBlanket, Blanket, Shuffle
 from discreet.schema.cells import Bins, Cells
 from discreet.schema.schema import Numeric, Schema, refuse_set
-from discreet.survey.device import PersonalSource, SheetChannel, SheetRandomizer
+from discreet.survey.device import SheetRandomizer
 from discreet.survey.group import Group, ResponseModel, make_channels
 from discreet.survey.promise import (
     DEVICE_ASSUMPTIONS,
@@ -266,7 +266,7 @@ class Questionnaire(SheetRandomizer):
         """The mechanism of each group."""
         shuffled_groups = [group for group in self.groups if group.epsilon == "shuffled"]
         if not shuffled_groups:
-            return self._make_channels(self.groups)
+            return make_channels(self, self.groups)
         if self.shuffled is None:
             raise PrivacyError(
                 f"group {shuffled_groups[0].name}: epsilon is 'shuffled', but nothing says how "
@@ -276,7 +276,7 @@ class Questionnaire(SheetRandomizer):
         def make_candidate(local_epsilon: float) -> tuple[tuple[Response, ...], AnyBlanket]:
             fixed_groups = [group for group in self.groups if group not in shuffled_groups]
             fixed_epsilon = sum(
-                channel.compute_exact_epsilon() for channel in self._make_channels(fixed_groups)
+                channel.compute_exact_epsilon() for channel in make_channels(self, fixed_groups)
             )
             if not fixed_epsilon < local_epsilon:
                 raise PrivacyError(
@@ -285,11 +285,12 @@ class Questionnaire(SheetRandomizer):
             group_epsilon = (
                 math.floor(1e6 * (local_epsilon - fixed_epsilon) / len(shuffled_groups)) / 1e6
             )
-            channels = self._make_channels(
+            channels = make_channels(
+                self,
                 [
                     replace(group, epsilon=group_epsilon) if group in shuffled_groups else group
                     for group in self.groups
-                ]
+                ],
             )
             candidate = copy.copy(self)  # nothing that follows from channels is known yet
             vars(candidate)["channels"] = channels
@@ -317,16 +318,6 @@ class Questionnaire(SheetRandomizer):
         if changed.shuffled is not None:
             changed.shuffled.require_kept_by(changed.blanket)
         return changed
-
-    def _make_channels(self, groups: Sequence[Group]) -> tuple[Response, ...]:
-        sizes, laws = [], []
-        for group in groups:
-            group_places = tuple(self.place[name] for name in group.questions)
-            index_by_place = {place: index for index, place in enumerate(group_places)}
-            group_laws = [law.project_onto(index_by_place, self.sizes) for law in self.all_laws]
-            sizes.append([self.sizes[place] for place in group_places])
-            laws.append([law for law in group_laws if law is not None])
-        return make_channels(groups, sizes, laws, self.personal == "own")
 
     @cached_property
     def blanket(self) -> AnyBlanket:
@@ -402,11 +393,11 @@ class Questionnaire(SheetRandomizer):
         )
 
     @cached_property
-    def questions(self) -> tuple[SheetChannel]:  # type: ignore[override]  # made when asked
+    def questions(self) -> tuple[WholeAnswerChannel]:  # type: ignore[override]  # made when asked
         """The one question of this collection: the whole sheet."""
         total_epsilon = sum_rounded_up(self.epsilons)
         labels = tuple(self.cells[name].labels for name in self.names)
-        return (SheetChannel(self.names, self.sizes, len(self.names), labels, total_epsilon),)
+        return (WholeAnswerChannel(self.names, self.sizes, len(self.names), labels, total_epsilon),)
 
     @property
     def mechanisms(self) -> list[tuple[str, Any]]:
@@ -426,6 +417,7 @@ class Questionnaire(SheetRandomizer):
 
         The losses of the groups add up for replacing all answers of one person.
         """
+        void_reasons = list_void_reasons(self)
         group_losses = zip(self.groups, self.epsilons, strict=True)
         return Guarantee(
             sum_rounded_up(self.epsilons),
@@ -440,7 +432,7 @@ class Questionnaire(SheetRandomizer):
                 "that a person took part at all is not hidden",
             ),
             charges=tuple(Charge(group.name, epsilon) for group, epsilon in group_losses),
-            void=tuple(list_void_reasons(self)),
+            void=tuple(void_reasons),
         ).void_if(schema=self.schema)
 
     @property
@@ -449,10 +441,32 @@ class Questionnaire(SheetRandomizer):
         return format_respondent_sentence(self)
 
     def to_body(self) -> dict[str, Any]:
-        """Plain values for a JSON document."""
-        from discreet.survey.files import make_questionnaire_body
+        """Plain values for a JSON document, in the canonical form of its digest."""
+        from discreet.survey.files import SCHEMA_OPTIONS, make_channel_bodies, make_question_body
 
-        return make_questionnaire_body(self)
+        schema = self.schema
+        laws_by_question = {law.questions[0]: law for law in self.laws if len(law.questions) == 1}
+        shuffled = self.shuffled
+        return {
+            "title": self.title,
+            "introduction": self.introduction,
+            "notes": list(self.notes),
+            "target": schema.target,
+            "personal": self.personal,
+            "device": self.device,
+            "questions": [make_question_body(self, name, laws_by_question) for name in self.names],
+            "joint": [
+                {"questions": list(law.questions), "law": list(law.weights)}
+                for law in self.laws
+                if len(law.questions) > 1
+            ],
+            "groups": [group.to_body() for group in self.groups],
+            **({} if shuffled is None else {"shuffled": shuffled.to_body()}),
+            **{name: getattr(schema, name) for name in SCHEMA_OPTIONS[:3]},
+            "missing_tokens": list(schema.missing_tokens),
+            "inferred": schema.inferred,
+            "channels": make_channel_bodies(self.channels),
+        }
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Questionnaire:

@@ -178,20 +178,11 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
     Prints what will be asked, by which oracle, to what share of people, and what each of them is
     promised.
     """
-    from discreet.local.planning import PlanOptions, make_plan
-    from discreet.schema.schema import Schema
+    from discreet.local.planning import make_plan
 
-    approach = chosen["approach"]
-    chosen["approach"] = approach if approach == "hybrid" else int(approach)
-    schema = Schema.read(path)
-    tally_paths, delta = chosen.pop("after"), chosen.pop("delta")
+    tally_paths = chosen.pop("after")
     epsilon, respondents = chosen.pop("epsilon"), chosen.pop("respondents")
-    if delta is not None and not chosen["shuffled"]:
-        raise click.UsageError("--delta goes with --shuffled")
-    shuffle_delta = DEFAULT_DELTA if delta is None else delta
-    chosen["shuffled"] = shuffle_delta if chosen["shuffled"] else None
-    chosen["respondents_all_waves"] = chosen.pop("everyone")
-    options = PlanOptions(**_learn_from_sample(schema, chosen))
+    schema, options = _make_options(path, chosen)
     if tally_paths:
         from discreet.collection.ingest import read_tally
         from discreet.local.waves import make_next_plan
@@ -214,25 +205,34 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
         _print_plan(new_plan, None if output is None else f"{output}: {new_plan.digest}")
 
 
-def _learn_from_sample(schema: Schema, chosen: dict[str, Any]) -> dict[str, Any]:
-    """Replace the options about a public sample by what is learnt from it."""
-    from discreet.local.planning import learn_from_sample
+def _make_options(path: str, chosen: dict[str, Any]) -> tuple[Schema, PlanOptions]:
+    """Read the schema and make the options of a plan, learning from the public sample if given."""
+    from discreet.local.planning import PlanOptions, learn_from_sample
     from discreet.schema.projection import DCA, PCA
+    from discreet.schema.schema import Schema
 
-    cut, pca, dca, path = (chosen.pop(name) for name in ("cut", "pca", "dca", "sample"))
+    schema = Schema.read(path)
+    cut, pca, dca, sample_path = (chosen.pop(name) for name in ("cut", "pca", "dca", "sample"))
+    approach, delta = chosen.pop("approach"), chosen.pop("delta")
+    if delta is not None and not chosen["shuffled"]:
+        raise click.UsageError("--delta goes with --shuffled")
+    shuffle_delta = DEFAULT_DELTA if delta is None else delta
+    chosen["shuffled"] = shuffle_delta if chosen["shuffled"] else None
+    chosen["approach"] = approach if approach == "hybrid" else int(approach)
+    chosen["respondents_all_waves"] = chosen.pop("everyone")
     if pca is not None and dca is not None:
         raise click.UsageError("give --pca or --dca, one of them")
-    if (path is None) != (pca is None and dca is None and cut == "width"):
+    if (sample_path is None) != (pca is None and dca is None and cut == "width"):
         raise click.UsageError(
             "--public-sample goes with --cut quantile, --pca or --dca, and they need it"
         )
-    if path is not None:
+    if sample_path is not None:
         components = DCA(dca) if dca is not None else None if pca is None else PCA(pca)
-        with error_context(path):
+        with error_context(sample_path):
             chosen["bins"], chosen["projection"] = learn_from_sample(
-                schema, path, chosen["bins"], cut, components
+                schema, sample_path, chosen["bins"], cut, components
             )
-    return chosen
+    return schema, PlanOptions(**chosen)
 
 
 def _refuse_fixed_options(options: PlanOptions) -> None:
@@ -318,7 +318,7 @@ def _print_plan(plan: Plan, source: str | None) -> None:
     """
     from discreet.privacy.guarantee import format_rounded_up
 
-    shares, guarantee = plan.shares, plan.guarantee
+    shares, guarantee_text = plan.shares, str(plan.guarantee)
     table_rows = []
     for question, share in zip(plan.questions, shares, strict=True):
         epsilon = question.mechanism.epsilon
@@ -349,7 +349,7 @@ def _print_plan(plan: Plan, source: str | None) -> None:
             soft_wrap=True,
         )
     printer.print("")
-    print_guarantee(guarantee, printer)
+    print_guarantee(guarantee_text, printer)
     if source is not None:
         printer.print(f"\n{source}", soft_wrap=True)
 
