@@ -26,9 +26,11 @@ __all__ = ["budget", "read_guaranteed_document"]
     )
 )
 @click.argument("paths", nargs=-1, required=True, metavar="LEDGER...")
-@click.option("--step", help="A plan, questionnaire, manifest or model: what would it cost?")
-@click.option("--epsilon", type=float, help="A planned step by its epsilon alone.")
-@click.option("--delta", type=float, help="And its delta.")
+@click.option(
+    "--step", help="Planned step, as the file of a plan, questionnaire, manifest or model."
+)
+@click.option("--epsilon", type=float, help="Planned step, given by its epsilon alone.")
+@click.option("--delta", type=float, help="Delta of the step, with --epsilon.")
 @json_option
 def budget(
     paths: tuple[str, ...],

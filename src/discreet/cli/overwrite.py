@@ -39,7 +39,7 @@ HEAD_BYTES = 1 << 16
 force_option = click.Option(
     ["--force"],
     is_flag=True,
-    help="Replace files that exist, also what was paid for; never a ledger.",
+    help="Replace existing files, even results that cost privacy budget; never a ledger.",
 )
 
 

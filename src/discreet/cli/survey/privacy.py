@@ -28,16 +28,19 @@ __all__ = ["privacy"]
     )
 )
 @click.argument("path", metavar="QUESTIONNAIRE")
-@click.option("--prior", help='JSON: what is believed beforehand, {"smokes": [0.8, 0.2], …}.')
-@click.option("--model", help="The released model: what everybody can know afterwards.")
+@click.option(
+    "--prior",
+    help='JSON file of what is believed beforehand: {"smokes": [0.8, 0.2], …}.',
+)
+@click.option("--model", help="Released model, taken as what is believed beforehand.")
 @json_option
 def privacy(path: str, prior: str | None, model: str | None, as_json: bool) -> None:
     """Say how private the answers to a QUESTIONNAIRE are, in words and in figures.
 
-    First what everybody may rely on (epsilon), whatever others know. Then how often somebody who
-    sees a sheet, and believes beforehand what --prior or --model says (all answers equally likely
-    if neither is given), would guess a true answer wrongly. Last the figures of the literature,
-    PSE and REC, each with an explanation.
+    Prints three things. First, what everybody may rely on (epsilon), no matter what others know.
+    Second, how often somebody would guess a true answer wrongly who sees a sheet and believes
+    beforehand what --prior or --model states (all answers equally likely if neither is given).
+    Third, two figures of the literature, PSE and REC, with an explanation.
     """
     from discreet.model import NaiveBayesModel
     from discreet.survey.beliefs import Beliefs
