@@ -158,8 +158,9 @@ def _print_sum(
         )
     if len({state.kind for state in states}) > 1:
         make_console().print(
-            "Trainings and rounds promise for adding or removing a person, devices for replacing "
-            "what one answers: to replace a record in a training costs twice its epsilon."
+            "The epsilon of a training or a round is for adding or removing a person, that of a "
+            "device for replacing a person's answers. Replacing a record in a training costs twice "
+            "its epsilon."
         )
 
 

@@ -241,11 +241,11 @@ def _require_simulable(wording: CollectionWording, collection: Any, path: str, o
         )
     if getattr(collection, "personal", "device") == "own":
         raise FormatError(
-            f"{path}: asks for people's own personal answers, which a table of private ones does "
-            "not hold; write personal: device to simulate"
+            f"{path}: asks for people's own personal answers, which a table of private answers "
+            "does not hold; write personal: device to simulate"
         )
     if not output.lower().endswith(wording.file_suffixes):
         raise FormatError(
-            f"{output}: {wording.noun}s are written as {' or '.join(wording.file_suffixes)}; name "
-            "it so"
+            f"{output}: {wording.noun}s are written as {' or '.join(wording.file_suffixes)}; "
+            "choose such a name"
         )

@@ -243,11 +243,11 @@ def _check_tallies(database: Database, as_json: bool) -> None:
             verdict = (
                 "the tally is right"
                 if survey_result["same"]
-                else f"THE TALLY SAYS {survey_result['tally']:,}"
+                else f"THE TALLY COUNTS {survey_result['tally']:,}"
             )
             click.echo(f"{slug}  {survey_result['reports']:,} reports, {verdict}")
     if not all(survey_result["same"] for survey_result in results.values()):
-        raise DiscreetError("a tally is not what its reports add up to; restore a backup")
+        raise DiscreetError("a tally does not match its reports; restore a backup")
 
 
 def _give_up_lost_keys(database: Database, as_json: bool) -> None:

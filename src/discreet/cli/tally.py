@@ -228,7 +228,7 @@ def _print_tally(wording: CollectionWording, tally: Tally[Any], summary: dict[st
     click.echo(f"repeated   {tally.repeated:,}")
     click.echo(f"rejected   {tally.rejected.total():,}")
     for fault, fault_count in sorted(tally.rejected.items()):
-        click.echo(f"  {fault}: {fault_count:,}")
+        click.echo(f"  {fault.replace('misshapen', 'invalid (misshapen)')}: {fault_count:,}")
     if tally.collection.shuffled is not None:
         batch_text = "some came without a batch mark: the local promise only"
         if smallest_size := tally.smallest_shuffle_size:

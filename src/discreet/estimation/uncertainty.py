@@ -173,7 +173,7 @@ class PosteriorDraws:
         random_state: int | Random | None = None,
     ) -> None:
         if draws < 1:
-            raise EstimationError(f"{draws} draws say nothing; write at least 1")
+            raise EstimationError(f"draws is {draws}; give at least 1")
         noise_variances = [
             statistics.variances,
             *(noisy_table.variances for noisy_table in statistics.tables.values()),
@@ -181,8 +181,8 @@ class PosteriorDraws:
         ]
         if not all(np.isfinite(variances).all() for variances in noise_variances):
             raise EstimationError(
-                "the noise of these statistics has no variance (Cauchy's), so what lies behind "
-                "them cannot be drawn; train with another method"
+                "the noise of these statistics has no variance (Cauchy's), so the exact counts "
+                "behind them cannot be drawn; train with another method"
             )
         rng = np.random.default_rng(as_random(random_state).words(4))  # to imagine, not to protect
         drawn_totals = _draw_totals(statistics, draws, rng)

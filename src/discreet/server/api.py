@@ -401,7 +401,7 @@ async def open_survey(request: Request, grant: Owner, survey: SurveyBySlug) -> S
         if stored_state is None:
             raise make_missing_problem()
         if stored_state == "closed":
-            raise Problem("state", "a closed survey is not opened again; make another one")
+            raise Problem("state", "a closed survey cannot be opened again; make another one")
         surveys.set_state(connection, survey.number, "open")
 
     await get_server(request).run_recorded(grant, f"open {survey.slug}", open_stored)

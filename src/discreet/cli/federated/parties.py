@@ -229,6 +229,6 @@ def receive(
             connection, state_folder, write_release, private_key, known_cards
         )
     for feature_name in release.inconsistent:  # also with --quiet
-        warning = "its totals contradict the others'; a provider may not be honest"
+        warning = "its totals contradict the others'; a provider may be dishonest"
         click.echo(f"{feature_name}: {warning}", err=True)
     get_progress_reporter().say(str(release.model.guarantee))

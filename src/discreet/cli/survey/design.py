@@ -70,7 +70,7 @@ def new(output: str | None, as_json: bool) -> None:
     questionnaire = Questionnaire.from_yaml(example_text)
     file_suffix = output.lower().rpartition(".")[2]
     if file_suffix not in ("yaml", "yml", "json"):
-        raise FormatError(f"{output}: a questionnaire is a .yaml or .json file; name it so")
+        raise FormatError(f"{output}: a questionnaire is a .yaml or .json file; choose such a name")
     write_file(output, questionnaire.to_json() if file_suffix == "json" else example_text)
     if as_json:
         print_json({"output": output, "digest": questionnaire.digest})

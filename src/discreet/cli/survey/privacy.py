@@ -95,9 +95,9 @@ def _print_measure(
     printer.print(loss_table)
     printer.print("\nHow often a guess would be wrong\n")
     printer.print(
-        f"Somebody sees a sheet and believes this beforehand: {belief_text}. Of 100 guesses at "
-        "the true answer, this many are wrong; 0 would be no privacy. 'Knows one more': they know "
-        "one other true answer of the same person too."
+        f"Somebody sees a sheet and believes this beforehand: {belief_text}. Of 100 guesses at the "
+        "true answer, this many are wrong; 0 would be no privacy. 'Knows one more': they also "
+        "know one other true answer of the same person."
     )
     guess_table = make_table("", "question", ">wrong, sheet", ">wrong, knows one more")
     for group_index, group in enumerate(questionnaire.groups):
@@ -146,8 +146,8 @@ def _print_published(
     printer.print("\nThe figures of the literature\n")
     printer.print(
         "PSE (privacy of a single entry): the chance that a guess from the one randomized answer "
-        "is wrong. REC (recoverability): how much of an answer rules between answers give back "
-        "once a model is known; I: another true answer is known, II: only the sheet. The "
+        "is wrong. REC (recoverability): how much of an answer can be recovered by rules between "
+        "answers, once a model is known; I: another true answer is known, II: only the sheet. The "
         "literature calls PSE - REC the privacy that is left. It is not: REC I is always 1, so the "
         "difference is never above 0, however private the answers are. Rely on the parts above."
     )
