@@ -348,6 +348,6 @@ def _warn_overdue(server: Server) -> None:
         announcement = survey.announcement
         if announcement.is_overdue(utc_day()):
             _print_warning(
-                f"{survey.slug} should have been deleted by {announcement.deletes}, by "
-                "what people were told; delete it at the desk"
+                f"{survey.slug} should have been deleted by {announcement.deletes}, as people were "
+                f"promised; delete it at the desk"
             )

@@ -88,7 +88,8 @@ def make_shuffle_command(wording: CollectionWording) -> click.Command:
                 print_json({"memory": str(shuffle_memory.path), "closed": True})
             else:
                 print_note(
-                    f"{shuffle_memory.path}: erased; this {wording.kind} is not shuffled any more"
+                    f"{shuffle_memory.path}: erased; nothing more is shuffled for this "
+                    f"{wording.kind}"
                 )
             return
         if not files or output is None:

@@ -235,7 +235,7 @@ class Announcement(Document):
             raise PrivacyError(
                 f"this {kind} promises nothing: {collection.guarantee.void_reasons[0]}. To ask "
                 "people nevertheless, write 'unprotected: true' in the announcement (or serve "
-                "with --unprotected); people are then told so first"
+                "with --unprotected); people are then warned first"
             )
         if collection.schema.inferred:
             raise PrivacyError(
@@ -386,7 +386,7 @@ def make_example_yaml(collection: Collection, name: str) -> str:
         'opens: ""',
         'closes: ""',
         "",
-        "# The day by which you will have deleted all reports; people are told. Empty for none.",
+        "# The day by which you will have deleted all reports; people see it. Empty for none.",
         "# The desk reminds you, and deletes nothing by itself.",
         'deletes: ""',
         "",
@@ -400,10 +400,10 @@ def make_example_yaml(collection: Collection, name: str) -> str:
         "",
         "# Reports are settled in batches of at least this many, drawn at random from twice as",
         "# many or more; until then, someone who reads the disk could join a report with its",
-        "# invitation. Once so many wait, none waits longer than 7 days, nor beyond the close.",
+        "# invitation. Once this many wait, none waits longer than 7 days, nor beyond the close.",
         "batch: 100",
         "",
-        "# true: ask although nothing is promised; people are told so first.",
+        "# true: ask even if nothing is promised; people are warned first.",
         "unprotected: false",
         "",
         "# Shown to those who speak none of the other languages below.",

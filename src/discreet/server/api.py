@@ -484,7 +484,7 @@ async def create_invitations(
     def create_codes(connection: sql.Connection) -> list[str]:
         has_ended = survey.announcement.get_state(surveys.utc_day()) == "closed"
         if has_ended or surveys.read_stored_state(connection, survey.number) == "closed":
-            raise Problem("state", "it is closed: nobody could use an invitation any more")
+            raise Problem("state", "it is closed: nobody could use an invitation now")
         return invitations.create_codes(connection, survey.number, body.count)
 
     codes = await server.run_recorded(grant, f"invite to {survey.slug}", create_codes)

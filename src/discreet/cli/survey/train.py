@@ -94,7 +94,7 @@ def estimate(tally: str, predicate: str, level: float, as_json: bool) -> None:
     noise_std = share_estimate.noise_variance**0.5
     printer.print(f"           ± {noise_std:,.1f} by the randomization alone (one deviation)")
     printer.print(
-        f"unbiased   {share_estimate.unbiased:.4f}   ({share_estimate.count:,.1f} people; may lie "
+        f"unbiased   {share_estimate.unbiased:.4f}   ({share_estimate.count:,.1f} people; may be "
         "outside)"
     )
 
@@ -145,7 +145,7 @@ def test(
     printer = make_console()
     interval_text = f"({level:.0%} interval {lower_bound:.3f} to {upper_bound:.3f})"
     printer.print(f"accuracy   {accuracy_estimate.accuracy:.3f}   {interval_text}")
-    printer.print(f"unbiased   {accuracy_estimate.unbiased:.3f}   (may lie outside 0 to 1)")
+    printer.print(f"unbiased   {accuracy_estimate.unbiased:.3f}   (may be outside 0 to 1)")
     printer.print(
         f"sheets     {accuracy_estimate.people:,}; right on {accuracy_estimate.observed:.3f} of "
         "them as sent"
