@@ -49,7 +49,9 @@ def test_a_table_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     again = next(line for line in said if line.startswith("discreet train"))
     words = shlex.split(again)[1:]
     kept = CliRunner().invoke(main, words)
-    assert "exists already and was paid for" in kept.stderr, "nothing is lost, as the page says"
+    assert "exists already and cost privacy budget" in kept.stderr, (
+        "nothing is lost, as the page says"
+    )
     assert CliRunner().invoke(main, [*words, "--force"]).exit_code == 0, "one more is possible"
     third = CliRunner().invoke(main, [*words, "--force"])
     assert third.exit_code == 2, "a third is refused, as the page says"

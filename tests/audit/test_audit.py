@@ -99,7 +99,7 @@ def test_what_cannot_be_walked_through_says_so(program):
 
 
 def test_paths_end_where_they_are_told_to():
-    with pytest.raises(EndlessError, match="more than 7 ways"):
+    with pytest.raises(EndlessError, match="more than 7 paths"):
         list(iter_paths(lambda random: int(random.integers(8, 1)[0]), max_paths=7))
     assert len(list(iter_paths(lambda random: int(random.integers(8, 1)[0]), max_paths=8))) == 8
 

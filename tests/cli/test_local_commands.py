@@ -341,7 +341,7 @@ def test_reports_in_lines_and_in_parquet_come_to_the_same(ok: Run, planned: Plan
     ok("local", "perturb", "plan.json", "mortgage.csv", "-o", "r.parquet")
     both = ["local", "tally", "plan.json", "r.parquet", "a.jsonl", "b.jsonl", "a.jsonl"]
     shown = ok(*both, "-o", "both.json").stdout
-    assert "misshapen: 1" in shown
+    assert "invalid (misshapen): 1" in shown
     ok("local", "tally", "plan.json", "r.parquet", "-o", "r.json")
     whole, part = Tally.read("both.json"), Tally.read("r.json")
     assert whole.reports == PEOPLE + 12

@@ -262,7 +262,7 @@ def test_a_model_that_was_paid_for_is_replaced_with_force_only(damaged: bool, ru
     before = {name: Path(name).read_text() for name in ("m.json", "st.json", "budget.json")}
     refused = train(run, *paid)
     assert refused.exit_code == 2
-    epsilon = "" if damaged else " and was paid for (epsilon 1)"
+    epsilon = "" if damaged else " and cost privacy budget (epsilon 1)"
     assert f"m.json: exists already{epsilon}; choose another name" in refused.stderr
     assert {name: Path(name).read_text() for name in before} == before  # nothing was paid
     assert train(run, *paid, "--force").exit_code == 0
@@ -411,7 +411,7 @@ def test_two_trainings_to_one_file_both_keep_what_was_paid(
     monkeypatch.setattr(training, "train", late)
     result = train(run)
     assert result.exit_code == 2
-    assert "m.json: exists already and was paid for" in result.stderr
+    assert "m.json: exists already and cost privacy budget" in result.stderr
     (beside,) = Path().glob("m-*.json")
     assert f"the new result is in {beside}" in result.stderr
     models = [json.loads(path.read_text()) for path in (Path("m.json"), beside)]
@@ -432,7 +432,7 @@ def test_a_demo_replaces_its_own_files_only(run: Run) -> None:
     mine = Path("demo/model.json").read_text()
     result = run(*words)
     assert result.exit_code == 2
-    assert "demo/model.json: exists already and was paid for (epsilon 2)" in result.stderr
+    assert "demo/model.json: exists already and cost privacy budget (epsilon 2)" in result.stderr
     assert Path("demo/model.json").read_text() == mine
     assert run(*words, "--force").exit_code == 0
     assert Path("demo/model.json").read_text() != mine

@@ -157,7 +157,7 @@ def test_check_and_privacy_say_what_may_be_relied_on(run, q, tmp_path):
         "PSE",
         "REC II",
         "chance that a guess",
-        "rules between answers",
+        "rules between",
         "epsilon",
         "at most a factor of 20",
     ):

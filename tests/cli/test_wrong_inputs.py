@@ -88,15 +88,15 @@ SCHEMAS = {
     "empty.csv": "this schema file is empty; discreet schema new DATA writes one",
     "bin.csv": "is not text in UTF-8; give another file",
     "m.json": "this is not a discreet schema: its format says 'discreet/model'; discreet schema",
-    "badjson.schema.json": "this is not a whole schema file (line 14",
+    "badjson.schema.json": "this schema file is incomplete or damaged (line 14",
     "v99.json": "this schema has version 99, this program reads version 1 only; update discreet",
     "lohi.json": "age: lower 10 is not below upper 5; swap them",
     "nolow.json": "age has no public bounds, and how far one person can move it is unknown; give "
     "it the lower and upper bounds that you know",
     "infb.json": "age has no public bounds",
-    "typo.json": "misshapen at fetures: there is no such key; did you mean features?",
-    "typo2.json": "misshapen at features.0.uper: there is no such key; did you mean upper?",
-    "notarget.json": "misshapen at target: it is missing; add it",
+    "typo.json": "invalid at fetures: there is no such key; did you mean features?",
+    "typo2.json": "invalid at features.0.uper: there is no such key; did you mean upper?",
+    "notarget.json": "invalid at target: it is missing; add it",
     "dupfeat.json": "two features are named 'age'; rename one",
     "oneclass.json": "bought: 'yes' is the only class, so there is nothing to predict; list at",
 }
@@ -175,7 +175,7 @@ COMMANDS = {
     "survey tally q.yaml nosuch.jsonl -o t.json": "nosuch.jsonl: there is no such file",
     "survey tally q.yaml foreign.jsonl -o t.json": "none of 120 sheets can be counted (120 "
     "foreign questionnaire); give the questionnaire they were made with",
-    "survey tally q.yaml people.jsonl -o t.json": "none of 121 sheets can be counted (121 misshap",
+    "survey tally q.yaml people.jsonl -o t.json": "none of 121 sheets can be counted (121 invalid",
     'survey estimate tally.json ""': "write for example: smokes = yes",
     'survey estimate tally.json "undeclared = yes and"': "there is no question 'undeclared'; there",
     'survey estimate tally.json "sleep = yes"': "sleep: 'yes' is not one of its answers; write one",
@@ -382,8 +382,11 @@ def test_a_handful_of_sheets_says_how_little_it_tells(run: Run) -> None:
     one = run("survey tally q.yaml handful.csv -o t.json")
     Path("t.json").unlink()
     assert "counted    1 sheet\n" in one.stdout
-    assert "1 sheet is few: shares" in one.stderr
-    assert "5 sheets are few: shares of the classes have a standard error of up to" in result.stderr
+    assert "there is only 1 sheet: shares" in one.stderr
+    assert (
+        "there are only 5 sheets: shares of the classes have a standard error of up to"
+        in result.stderr
+    )
     assert "'discreet survey size' says how many people it takes" in result.stderr
 
 

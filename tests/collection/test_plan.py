@@ -112,9 +112,9 @@ def test_noise_weaker_than_the_epsilon_is_refused(schema: Schema) -> None:
         (lambda whole: whole.update(reports=10**9), "1 to 1000"),
         (lambda whole: whole.update(reports=True), "canonical form"),
         (lambda whole: whole.update(reports="1"), "canonical form"),
-        (lambda whole: whole.update(assignment="mine"), "misshapen at assignment"),
+        (lambda whole: whole.update(assignment="mine"), "invalid at assignment"),
         (lambda whole: whole.update(questions=[]), "at least one question"),
-        (lambda whole: whole.update(extra=1), "misshapen at extra"),
+        (lambda whole: whole.update(extra=1), "invalid at extra"),
         (lambda whole: whole["edges"]["age"].reverse(), "increase strictly"),
         (lambda whole: whole["edges"]["age"].__setitem__(0, 0.0), "public bounds"),
         (lambda whole: whole["edges"].update(colour=[0.0, 1.0]), "not asked by bin"),
@@ -145,7 +145,7 @@ def test_the_digest_finds_careless_edits(plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text[:-40], "truncated"),
+        (lambda text: text[:-40], "incomplete"),
         (lambda text: "", "is empty"),
         (lambda text: "[]", "holds a list, not keys with values"),
         (lambda text: text.replace("discreet/plan", "discreet/model"), "not a discreet plan"),

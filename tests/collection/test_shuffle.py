@@ -232,7 +232,7 @@ def test_a_shuffled_report_travels_with_its_mark_and_an_older_one_without(plan):
     assert '"version": 2' in sent.to_json()  # what devices keep and send has not changed
     assert '"version": 3' in marked.to_json()
     for version, body in ((2, marked.to_body()), (3, sent.to_body())):
-        with pytest.raises(FormatError, match="misshapen at batch"):
+        with pytest.raises(FormatError, match="invalid at batch"):
             Report.from_json(dump_document("report", version, body))
     with pytest.raises(FormatError, match="batch mark of a report is 32"):
         Report.from_json(dump_document("report", 3, {**sent.to_body(), "batch": "f"}))

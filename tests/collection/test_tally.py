@@ -283,7 +283,7 @@ def resealed(tally: Tally, **change: Any) -> str:
         ({"rejected": {"misshapen": -1}}, "negative count"),
         ({"sums": [[10**40, 0], [0, 0, 0, 0]]}, "beyond 2\\^62"),
         ({"collection": "{}"}, "not a plan or questionnaire"),
-        ({"surprise": 1}, "misshapen at surprise"),
+        ({"surprise": 1}, "invalid at surprise"),
     ],
 )
 def test_a_tally_file_that_contradicts_itself_is_refused(
@@ -296,7 +296,7 @@ def test_a_tally_file_that_contradicts_itself_is_refused(
 
 def test_a_damaged_tally_file_is_refused(plan: Plan) -> None:
     text = Tally(plan).to_json()
-    with pytest.raises(FormatError, match="truncated"):
+    with pytest.raises(FormatError, match="incomplete"):
         Tally.from_json(text[:-5])
     with pytest.raises(FormatError, match="changed or damaged"):
         Tally.from_json(text.replace('"repeated": 0', '"repeated": 1'))

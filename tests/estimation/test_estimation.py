@@ -197,7 +197,7 @@ def test_clear_errors():
         estimate(statistics, "magic")
     with pytest.raises(EstimationError, match="at least 0"):
         estimate(statistics, smoothing=-1)
-    with pytest.raises(EstimationError, match="not a single record"):
+    with pytest.raises(EstimationError, match="there are no records"):
         estimate(noisy([[0, 0, 0], [0, 0, 0]], 0, (0, 0)))
     schema = Schema([Numeric("x")], "c", [0, 1])
     free = count_arrays(schema, {"x": np.arange(4.0)}, np.array([0, 0, 1, 1], dtype=np.int32))

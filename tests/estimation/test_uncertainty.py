@@ -111,7 +111,7 @@ def too_sure(collections):
 @pytest.mark.slow
 def test_evidence_that_was_shrunk_away_is_not_taken_for_absent():
     """On adult the noise hides most of the evidence, and the model decides by the class shares."""
-    assert too_sure(6) < 0.16  # not zero: benchmarks/RESULTS.md
+    assert too_sure(6) < 0.16  # not zero: docs/experiments/confidence.md
 
 
 @pytest.mark.data

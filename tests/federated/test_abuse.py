@@ -251,7 +251,7 @@ def test_vertical_refusals(small_key):
     high = seal_bytes(key, b"\xff" * compute_content_length(len(shares.body.read())))
     with pytest.raises(ProtocolError, match="out-of-range"):
         collector.receive(forged(manifest, high, "labels", "shares", "collector"))
-    with pytest.raises(ProtocolError, match="does not open"):
+    with pytest.raises(ProtocolError, match="cannot be opened"):
         collector.receive(
             forged(manifest, shares.body.read()[::-1], "labels", "shares", "collector")
         )
@@ -283,8 +283,8 @@ def test_vertical_refusals_with_masks():
         for bad, reason in (
             (payload[:-8], "wrong-length"),
             (payload + bytes(8), "wrong-length"),
-            (bytes([payload[0] ^ 1]) + payload[1:], "does not open"),
-            (bytes(len(payload) - 32) + payload[-32:], "does not open"),
+            (bytes([payload[0] ^ 1]) + payload[1:], "cannot be opened"),
+            (bytes(len(payload) - 32) + payload[-32:], "cannot be opened"),
         ):
             with pytest.raises(ProtocolError, match=reason):
                 party.receive(forged(manifest, bad, name, kind, to))
@@ -298,7 +298,7 @@ def test_vertical_refusals_with_masks():
 
     with pytest.raises(ProtocolError, match="wrong-recipient"):
         providers[0].receive(said[1])
-    with pytest.raises(ProtocolError, match="does not open"):  # sealed for the other provider
+    with pytest.raises(ProtocolError, match="cannot be opened"):  # sealed for the other provider
         providers[0].receive(forged(manifest, said[1].body.read(), "labels", "labels", NAMES[0]))
     for provider, message in zip(providers, said, strict=True):
         refused(provider, message, "labels", "labels", provider.identity.name)
@@ -381,5 +381,5 @@ def test_a_model_that_does_not_follow_from_the_round_is_refused(partition, lie):
 def test_a_sealed_model_for_others_does_not_open():
     manifest = horizontal_manifest(mode="probabilities")
     receiver = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest)
-    with pytest.raises(ProtocolError, match="does not open"):
+    with pytest.raises(ProtocolError, match="cannot be opened"):
         receiver.receive(forged(manifest, b"x" * 100, "collector", "model", "receiver"))

@@ -224,7 +224,7 @@ def test_what_was_sealed_for_another_does_not_open(ring):
     """The collector hands the payload of one list out as another: signed, but sealed otherwise."""
     payload = ring.owners[0].make_own_list().body.read()
     swapped = Message.create(PARTIES["labels"], ring.agreed, "list-2", "hospital-a", payload)
-    with pytest.raises(ProtocolError, match="does not open"):
+    with pytest.raises(ProtocolError, match="cannot be opened"):
         ring.owners[1].blind_and_forward(swapped)
 
 

@@ -469,7 +469,7 @@ def test_what_is_wrong_with_a_ledger_is_said_before_anyone_signs(tmp_path):
         make_ledger_charge(str(tmp_path / "none.json"))
     damaged = tmp_path / "damaged.json"
     damaged.write_text('{"format": "discreet/bud')
-    with pytest.raises(FormatError, match=r"damaged\.json: this is not a whole ledger file"):
+    with pytest.raises(FormatError, match=r"damaged\.json: this ledger file is incomplete"):
         make_ledger_charge(str(damaged))
     assert make_ledger_charge(str(tmp_path / "new.json"), 3.0) is not None
     assert float(Ledger(tmp_path / "new.json").read().remaining[0]) == 3.0

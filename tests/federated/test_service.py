@@ -117,7 +117,7 @@ def test_what_was_refused_does_not_lie_on_the_disk(tmp_path):
 
     size = running.inboxes["collector"].expected["labels", "shares"].content_sizes[-1]
     garbage = Message.create(PARTIES["labels"], manifest, "shares", "collector", bytes(size))
-    with pytest.raises(ProtocolError, match="does not open"):
+    with pytest.raises(ProtocolError, match="cannot be opened"):
         running.store_message(garbage)
     assert list(running.folder.iter_messages(".message")) == []
 
@@ -216,7 +216,7 @@ def test_a_collector_says_that_its_result_was_not_taken_in_time(tmp_path, monkey
     monkeypatch.setattr(signed, "get_current_time", lambda: later)
     assert running.is_overdue
     assert not running.is_over
-    assert "serves it still" in running.format_status_line()
+    assert "still serves it" in running.format_status_line()
     done = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest)
     assert done.receive(running.list_messages("receiver")[0]).statistics is not None
 

@@ -320,9 +320,9 @@ def test_the_cryptographic_source_serves_every_oracle(name: str) -> None:
         (SS(0.1, 5), [2, 1], "ascending"),
         (SS(0.1, 5), [2, 2], "repeated"),
         (HR(1.0, 4), [8], "outside 0 .. 7"),
-        (OLH(1.0, 4), [-1, 5, 5, 0], "key lies outside"),
-        (OLH(1.0, 4), [5, 5, 2**31 - 1, 0], "key lies outside"),
-        (OLH(1.0, 4), [5, 5, 5, 4], "hash lies outside 0 .. 3"),
+        (OLH(1.0, 4), [-1, 5, 5, 0], "key is outside"),
+        (OLH(1.0, 4), [5, 5, 2**31 - 1, 0], "key is outside"),
+        (OLH(1.0, 4), [5, 5, 5, 4], "hash is outside 0 .. 3"),
         (SHE(1.0, 2), [0, 10**9], "outside -8256 .. 8256"),
     ],
 )

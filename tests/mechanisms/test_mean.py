@@ -421,7 +421,7 @@ def test_other_wrong_parameters_are_clear_errors() -> None:
         Piecewise(1.0, 2000)
     with pytest.raises(PrivacyError, match="needs noise beyond"):
         LaplaceMean(1e-9, 10_000)
-    with pytest.raises(SchemaError, match="values lie in"):
+    with pytest.raises(SchemaError, match="values are in"):
         Piecewise(1.0).variance(1.5)
     with pytest.raises(SchemaError, match="cells"):
         PiecewiseMany(1.0, 3).channel()

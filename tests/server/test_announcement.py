@@ -129,7 +129,7 @@ def test_what_cannot_be_answered_honestly_is_refused_at_publication() -> None:
     with pytest.raises(SchemaError, match="a link carries no group"):
         told(groups).check_collection(groups)
     shuffled = make_plan(schema(), 1.0, 1000, PlanOptions(shuffled=1e-6))
-    with pytest.raises(PrivacyError, match="rests on an anonymiser between people"):
+    with pytest.raises(PrivacyError, match="needs an anonymiser between people"):
         told(shuffled).check_collection(shuffled)
     read = Schema([Categorical("smokes", ["no", "yes"])], "sick", ["no", "yes"], inferred=True)
     inferred = Questionnaire(read, [Group(names, theta=0.5)])
@@ -187,7 +187,7 @@ def test_files_are_read_by_their_names(tmp_path: Path) -> None:
     for changes, message in (
         ({"version": 9}, "update discreet"),
         ({"version": 1}, "again with"),
-        ({"extra": 1}, "misshapen"),
+        ({"extra": 1}, "invalid at extra"),
     ):
         unsealed = {k: v for k, v in {**body, **changes}.items() if k != "digest"}
         with pytest.raises(FormatError, match=message):

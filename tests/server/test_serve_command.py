@@ -89,7 +89,7 @@ def test_files_are_added_once_and_never_changed(tmp_path: Path) -> None:
     run("announce", str(first), "--example", "-o", str(tmp_path / "w.yaml"))
     run("announce", str(first), str(tmp_path / "w.yaml"), "-o", str(sealed))
     changed = run("serve", str(first), str(sealed), "--database", database)
-    assert "they do not change once it is published" in changed.output
+    assert "they cannot change once it is published" in changed.output
     alone = run("serve", str(sealed), "--database", database)
     assert "not among the files" in alone.output
 
@@ -145,7 +145,7 @@ def test_check_recounts_and_tells_a_wrong_tally(url: str) -> None:
         connection.exec_driver_sql("UPDATE sheet SET times = times + 1")
     wrong = run("serve", "--database", url, "--check")
     assert wrong.exit_code == 2
-    assert "THE TALLY SAYS" in wrong.output
+    assert "THE TALLY COUNTS" in wrong.output
     assert "restore a backup" in wrong.output
 
 

@@ -165,9 +165,9 @@ def test_damage_and_future_versions_are_found(survey):
         Questionnaire.from_json(text.replace('"sick"', '"ill"'))
     with pytest.raises(FormatError, match="version 2"):
         Questionnaire.from_json(text.replace('"version": 1', '"version": 2'))
-    with pytest.raises(FormatError, match="truncated"):
+    with pytest.raises(FormatError, match="incomplete"):
         Questionnaire.from_json(text[:100])
-    with pytest.raises(FormatError, match="misshapen at colour"):
+    with pytest.raises(FormatError, match="invalid at colour"):
         Questionnaire.from_json(changed(colour="red"))
 
 

@@ -83,7 +83,7 @@ class EnumeratedRandom(Random):
     def uniform_choice(self, branch_count: int) -> int:
         """Take the branch of the path among equally likely ones."""
         if branch_count > MAX_BRANCHES:
-            raise EndlessError(f"a choice among {branch_count} cannot be walked through")
+            raise EndlessError(f"a choice among {branch_count} values cannot be enumerated")
         self.probability /= branch_count
         return self._take_branch(branch_count)
 
@@ -96,7 +96,7 @@ class EnumeratedRandom(Random):
     def raw(self, count: int) -> Bytes:
         """Return the bytes of an id; other draws of bytes have too many outcomes."""
         if count != 16:
-            raise EndlessError("this draw is made of bytes that cannot be walked through")
+            raise EndlessError("this draw uses raw bytes, which cannot be enumerated")
         return np.zeros(count, np.uint8)
 
     def integers(self, below: int, size: int) -> Integers:
@@ -155,7 +155,7 @@ def iter_paths(
         if path is None:
             return
         if path_count >= max_paths:
-            raise EndlessError(f"there are more than {max_paths:,} ways through this program")
+            raise EndlessError(f"this program has more than {max_paths:,} paths")
         path_random = random_class(path)
         yield program(path_random), path_random
         branches_taken = path_random.branches_taken

@@ -116,7 +116,7 @@ class _LeafScore:
             for value in event_values[:3]
             if isinstance(value, int)
         ]
-        return f"{self.name} lies in {' or '.join(shown_values) or 'its words'}"
+        return f"{self.name} is in {' or '.join(shown_values) or 'its words'}"
 
 
 def _find_range(value: float | str, edges: tuple[float, ...] | None) -> Any:

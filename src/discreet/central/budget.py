@@ -188,7 +188,7 @@ class Budget:
         """Spend a part of the budget; refuse more than what remains."""
         if cost <= 0 or cost > self.remaining:
             raise PrivacyError(
-                f"{name}: {float(cost):g} was asked, {float(self.remaining):g} is left"
+                f"{name}: costs {float(cost):g}, but only {float(self.remaining):g} is left"
             )
         self.charges.append((name, cost))
         self.remaining -= cost

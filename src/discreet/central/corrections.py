@@ -57,7 +57,7 @@ RESIDUAL_STEPS = 1024
 """Residuals are counted in whole multiples of 1 / 1024: the L1 sensitivity of their tables."""
 MIN_SIGNAL_TWO_CLASSES = 100.0
 """Two classes are corrected when people / (classes * noise scale) is at least this; tuned on chess,
-mushroom and generated tables: benchmarks/RESULTS.md, "Corrections: before and after"."""
+mushroom and generated tables: docs/experiments/central.md, "Corrections: before and after"."""
 MIN_SIGNAL_MANY_CLASSES = 150.0
 """The same with more than two classes, where residuals are divided by up to 2.25."""
 SHARE_STEPS = 1000

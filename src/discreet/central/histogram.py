@@ -56,10 +56,10 @@ __all__ = ["compute_exact_statistics", "release_histogram"]
 
 
 CLASS_COUNT_SHARE = Fraction(4, 100)
-"""Share of the budget for the class counts; 2 and 10 % compared: benchmarks/RESULTS.md."""
+"""Share of the budget for the class counts; 2 and 10 % compared: docs/experiments/central.md."""
 FEATURE_SELECTION_SHARE = Fraction(30, 100)
 """Share of the budget for choosing features, all choices together; 20 and 10 % compared:
-benchmarks/RESULTS.md."""
+docs/experiments/central.md."""
 MIN_SCORING_SHARE = Fraction(5, 100)
 """Smallest share of the budget for the choice of scoring."""
 MAX_EXTRA_SCORING_PERCENT = 5

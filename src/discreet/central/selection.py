@@ -65,7 +65,8 @@ MIN_PEOPLE_PER_NOISE_ALL_FEATURES = 4.0
 MIN_PEOPLE_PER_NOISE_PER_FEATURE = 60.0
 """People / noise scale that the table of each chosen feature must keep."""
 CELL_PENALTY = 0.15
-"""Penalty per cell, in multiples of the noise scale; .15 to .8 compared: benchmarks/RESULTS.md."""
+"""Penalty per cell, in multiples of the noise scale; .15 to .8 compared:
+docs/experiments/central.md."""
 BINS_AT_UNIT_SIGNAL = 4
 """Bins at people / (classes * noise scale) = 1, before they are rounded to a power of two."""
 BINS_EXPONENT = 0.3

@@ -331,7 +331,7 @@ def _sort_values(x: Any, lower: float, upper: float) -> Values:
         outside_values = values[~((lower <= values) & (values <= upper))]
         raise SchemaError(
             f"x holds {outside_values[0]}, outside the public bounds [{lower}, {upper}]; clip "
-            "the values or widen the schema, and treat missing ones before"
+            "the values or widen the schema, and handle missing ones first"
         )
     return np.sort(values) if np.any(values[1:] < values[:-1]) else values
 

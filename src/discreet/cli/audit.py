@@ -57,28 +57,42 @@ class SubjectOptions:
 @click.option("--epsilon", type=float, help="Epsilon of the mechanism or of CentralNB.")
 @click.option("--delta", type=float, help="Delta of CentralNB or discrete-gaussian.")
 @click.option(
-    "--size", type=click.IntRange(1), help="Values in the domain of a mechanism.  [default: 4]"
+    "--size",
+    type=click.IntRange(1),
+    help="Number of values in the domain of a mechanism.  [default: 4]",
 )
-@click.option("--schema", help="The public description of a table, for CentralNB.")
+@click.option("--schema", help="Schema file, for CentralNB.")
 @click.option("--method", help="Method of CentralNB.  [default: histogram]")
-@click.option("--samples", type=int, default=4000, show_default=True, help="Samples of each input.")
+@click.option(
+    "--samples", type=int, default=4000, show_default=True, help="Number of samples of each input."
+)
 @click.option(
     "--seconds",
     type=float,
     default=60.0,
     show_default=True,
-    help="Time for drawing samples; 40 are drawn in any case.",
+    help="Seconds for drawing samples; at least 40 are drawn in any case.",
 )
 @click.option(
     "--confidence", type=float, default=0.99, show_default=True, help="Confidence of the bound."
 )
 @click.option(
-    "--paths", type=int, default=50_000, show_default=True, help="Most paths to enumerate."
+    "--paths",
+    type=int,
+    default=50_000,
+    show_default=True,
+    help="Largest number of paths to enumerate.",
 )
 @click.option(
-    "--processes", type=int, default=2, show_default=True, help="Processes that draw samples."
+    "--processes",
+    type=int,
+    default=2,
+    show_default=True,
+    help="Number of processes that draw samples.",
 )
-@click.option("--statistical", is_flag=True, help="Draw samples even where all was enumerated.")
+@click.option(
+    "--statistical", is_flag=True, help="Draw samples even where all paths were enumerated."
+)
 @json_option
 def audit(
     subject: str,
@@ -90,18 +104,18 @@ def audit(
     as_json: bool,
     **effort: Any,
 ) -> None:
-    """Try to break the promise of SUBJECT.
+    """Try to break the privacy guarantee of SUBJECT.
 
     SUBJECT is a plan, a questionnaire or a manifest file; a mechanism by name; the word central,
     for CentralNB with a schema; or FILE.py:NAME (MODULE:NAME), a discreet.audit.Subject or a
     function that makes one, for anything else.
 
-    Where outputs are finite, every way through the program is walked: the loss is exact. Otherwise
-    outputs of neighbouring inputs are drawn, an event is searched on one half, and what it proves
-    is computed on the other, with the stated confidence. Of a large plan every value and every
-    missing one is compared with the first, and all comparisons share the time. Finding nothing
-    proves nothing: more samples find smaller defects. The exit code is 1 if a promise is broken, 2
-    if nothing was checked.
+    If a program has finitely many outputs, every path through it is followed and the privacy loss
+    is exact. Otherwise outputs of neighbouring inputs are sampled: one half is searched for a
+    revealing event, and the other half shows what this event proves, with the stated confidence.
+    For a large plan every value, and a missing one, is compared with the first, and all comparisons
+    share the time. Finding nothing proves nothing: more samples find smaller defects. The exit code
+    is 1 if a guarantee is broken, 2 if nothing was checked.
     """
     from discreet.audit import Effort
     from discreet.audit import audit as run_audit

@@ -27,9 +27,11 @@ __all__ = ["budget", "read_guaranteed_document"]
     )
 )
 @click.argument("paths", nargs=-1, required=True, metavar="LEDGER...")
-@click.option("--step", help="A plan, questionnaire, manifest or model: what would it cost?")
-@click.option("--epsilon", type=float, help="A planned step by its epsilon alone.")
-@click.option("--delta", type=float, help="And its delta.")
+@click.option(
+    "--step", help="Planned step, as the file of a plan, questionnaire, manifest or model."
+)
+@click.option("--epsilon", type=float, help="Planned step, given by its epsilon alone.")
+@click.option("--delta", type=float, help="Delta of the step, with --epsilon.")
 @json_option
 def budget(
     paths: tuple[str, ...],
@@ -157,8 +159,9 @@ def _print_sum(
         )
     if len({state.kind for state in states}) > 1:
         make_console().print(
-            "Trainings and rounds promise for adding or removing a person, devices for replacing "
-            "what one answers: to replace a record in a training costs twice its epsilon."
+            "The epsilon of a training or a round is for adding or removing a person, that of a "
+            "device for replacing a person's answers. Replacing a record in a training costs twice "
+            "its epsilon."
         )
 
 

@@ -101,17 +101,19 @@ def make_answer_command(
     @click.option(
         "--store",
         required=True,
-        help=f"The folder of this person; the {wording.noun} is kept there.",
+        help=f"Folder of this person, where the {wording.noun} is kept.",
     )
     @click.option(
         "--allow",
         type=float,
         metavar="EPSILON",
-        help="What all answers from this folder may cost together; kept for later answers. "
+        help="Total epsilon that all answers from this folder may cost; kept for later answers. "
         "Without it: what the first collection costs.",
     )
     @click.option(
-        "--unprotected", is_flag=True, help="Answer although no epsilon is promised: the truth."
+        "--unprotected",
+        is_flag=True,
+        help="Answer even if no epsilon is promised, so that the truth may be sent.",
     )
     @json_option
     def command(
@@ -151,8 +153,8 @@ def make_answer_command(
     RECORD is a JSON object, or - for standard input. The {wording.noun} is drawn once and kept in
     the folder before it is printed. Running the command again prints the same {wording.noun},
     whatever the record says then: a second draw would give away more than the {wording.metavar}
-    promises. What was answered from one folder is added up, and refused beyond what its owner
-    allowed.
+    promises. The epsilons of all answers from one folder are added up; an answer that would exceed
+    what its owner allowed is refused.
     """)
     for option in options:
         command = option(command)
@@ -177,7 +179,9 @@ def make_simulate_command(wording: CollectionWording) -> click.Command:
         "-o", "--output", type=OUTPUT, required=True, help=f"The {suffix_names} file to write."
     )
     @click.option(
-        "--seed", type=click.IntRange(min=0), help="Repeatable noise: an experiment, no promise."
+        "--seed",
+        type=click.IntRange(min=0),
+        help="Seed for repeatable noise: an experiment, which protects nobody.",
     )
     @json_option
     def command(path: str, data: str, output: str, seed: int | None, as_json: bool) -> None:
@@ -228,11 +232,11 @@ def _require_simulable(wording: CollectionWording, collection: Any, path: str, o
         )
     if collection.personal == "own":
         raise FormatError(
-            f"{path}: asks for people's own personal answers, which a table of private ones does "
-            "not hold; write personal: device to simulate"
+            f"{path}: asks for people's own personal answers, which a table of private answers "
+            "does not hold; write personal: device to simulate"
         )
     if not output.lower().endswith(wording.file_suffixes):
         raise FormatError(
-            f"{output}: {wording.noun}s are written as {' or '.join(wording.file_suffixes)}; name "
-            "it so"
+            f"{output}: {wording.noun}s are written as {' or '.join(wording.file_suffixes)}; "
+            "choose such a name"
         )

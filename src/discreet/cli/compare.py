@@ -37,12 +37,12 @@ PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi
     )
 )
 @click.argument("data")
-@click.option("--schema", required=True, help="Public description of the table.")
+@click.option("--schema", required=True, help="Schema file: the public description of the table.")
 @click.option(
     "--epsilon",
     default="0.1,0.5,1,2,5",
     show_default=True,
-    help="Total per person; one or several, separated by commas.",
+    help="Epsilon per person, in total; separate several by commas.",
 )
 @click.option(
     "--trust",
@@ -51,28 +51,29 @@ PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi
     help="Trust models, separated by commas.",
 )
 @click.option(
-    "--methods", help="Names separated by commas, or all; a few of each trust model if left out."
+    "--methods",
+    help="Names of methods separated by commas, or all; a few of each trust model if left out.",
 )
 @click.option(
     "--folds",
     type=click.IntRange(min=2),
     default=5,
     show_default=True,
-    help="Parts of the rows, each tested once.",
+    help="Number of parts of the rows, each tested once.",
 )
 @click.option(
     "--repeats",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="How often the rows are dealt into folds.",
+    help="Number of times that the rows are divided into folds.",
 )
 @click.option(
     "--bins",
     type=click.IntRange(2, 1024),
     default=8,
     show_default=True,
-    help="Bins of numeric features.",
+    help="Number of bins of each numeric feature.",
 )
 @click.option(
     "--seed",
@@ -93,7 +94,7 @@ def compare(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Compare what trusting a curator, organisations or nobody costs, on a table of your own.
+    """Compare the accuracy of trusting a curator, organisations or nobody, on a table of your own.
 
     READS RAW DATA, and its output is not protected: run it only where the table may be read, and
     keep what it prints as confidential as the table. Every method is cross-validated at every
@@ -237,8 +238,8 @@ def _format_accuracy(cell: Any) -> str:
     )
 )
 @click.argument("paper", type=click.Choice([*PAPER_NAMES, "all"]))
-@click.option("--figure", help="Only this figure.")
-@click.option("--repeats", type=click.IntRange(min=2), help="Repetitions of every cell.")
+@click.option("--figure", help="Recompute only this figure.")
+@click.option("--repeats", type=click.IntRange(min=2), help="Number of repetitions of every cell.")
 @click.option("--quick", is_flag=True, help="Fewer points and repetitions: minutes, not hours.")
 @click.option(
     "--out",
@@ -247,7 +248,9 @@ def _format_accuracy(cell: Any) -> str:
     show_default=True,
     help="Folder for pages and plots.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Processes.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Number of processes."
+)
 @json_option
 def reproduce(
     paper: str,
@@ -258,12 +261,11 @@ def reproduce(
     jobs: int,
     as_json: bool,
 ) -> None:
-    """Recompute the experiments of a paper, and judge what it states.
+    """Recompute the experiments of a paper, and judge its claims.
 
-    Writes a page with a verdict for every statement, plots (SVG and PNG; needs discreet[plot]) and
-    a CSV file of every cell. Finished cells are kept under OUT/.cache, by digest of code and
-    parameters, so a run that was interrupted goes on where it ended. Needs the benchmark tables
-    (DISCREET_DATA).
+    Writes a page with a verdict on every claim, plots (SVG and PNG; needs discreet[plot]) and a CSV
+    file of every cell. Finished cells are kept under OUT/.cache, by digest of code and parameters,
+    so an interrupted run continues where it ended. Needs the benchmark tables (DISCREET_DATA).
     """
     from discreet.papers.reproduction import PAPERS, ReproductionOptions, describe_left_out
     from discreet.papers.reproduction import reproduce_paper as run_experiments

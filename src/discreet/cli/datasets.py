@@ -32,7 +32,7 @@ def datasets() -> None:
 @datasets.command("list", epilog=format_example("discreet datasets list --json"))
 @json_option
 def list_(as_json: bool) -> None:
-    """List the tables: their size, and where they would come from."""
+    """List the tables, their size and where they come from."""
     dataset_rows = _list_tables()
     if as_json:
         print_json({"datasets": dataset_rows})
@@ -124,7 +124,7 @@ def _make_row(name: str, row_count: int | None, schema: Schema, source: str) -> 
     type=click.IntRange(min=1),
     default=20_000,
     show_default=True,
-    help="People in the mortgage population.",
+    help="Number of people in the mortgage population.",
 )
 @click.option(
     "--seed",
@@ -135,7 +135,7 @@ def _make_row(name: str, row_count: int | None, schema: Schema, source: str) -> 
 )
 @json_option
 def fetch(name: str, output: str, rows: int, seed: int, as_json: bool) -> None:
-    """Write a table as NAME.csv and NAME.schema.json; files that are the same already stay.
+    """Write a table as NAME.csv and NAME.schema.json; identical files are left as they are.
 
     balance_scale, mortgage and mortgage_table need no network; the others are read from the
     folder that DISCREET_DATA names, or fetched from OpenML.

@@ -30,13 +30,18 @@ DIGESTS_FILE = ".demo.json"
         "discreet demo", "discreet demo --dataset mushroom --out mushroom --no-open"
     )
 )
-@click.option("--dataset", default="mortgage", show_default=True, help="See discreet datasets.")
+@click.option(
+    "--dataset",
+    default="mortgage",
+    show_default=True,
+    help="Table to use; 'discreet datasets list' lists them.",
+)
 @click.option(
     "--rows",
     type=click.IntRange(min=100),
     default=20_000,
     show_default=True,
-    help="Invented people; with another dataset, the most rows to use.",
+    help="Number of invented people; with another dataset, the largest number of rows to use.",
 )
 @click.option(
     "--seed",
@@ -50,9 +55,11 @@ DIGESTS_FILE = ".demo.json"
     type=OUTPUT_FOLDER,
     default="demo",
     show_default=True,
-    help="Folder for the report, a model under epsilon 1, the schema and the people.",
+    help="Folder for the report, a model with epsilon 1, the schema and the people.",
 )
-@click.option("--open/--no-open", "opening", default=None, help="Show the report in a browser.")
+@click.option(
+    "--open/--no-open", "opening", default=None, help="Show the report in a browser, or not."
+)
 @json_option
 def demo(dataset: str, rows: int, seed: int, out: str, opening: bool | None, as_json: bool) -> None:
     """Train the same classifier under every trust model and compare.

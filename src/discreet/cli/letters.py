@@ -17,16 +17,20 @@ __all__ = ["letters"]
     )
 )
 @click.argument("name")
-@click.option("--count", type=click.IntRange(1, 10_000), required=True, help="How many letters.")
+@click.option("--count", type=click.IntRange(1, 10_000), required=True, help="Number of letters.")
 @click.option(
     "--database",
     default="collected.db",
     show_default=True,
     envvar="DISCREET_DATABASE",
-    help="Of the server; also DISCREET_DATABASE.",
+    help="Database of the server; also set by DISCREET_DATABASE.",
 )
-@click.option("--address", required=True, help="How people reach it, as for discreet serve.")
-@click.option("--language", default="", help="Of the letters; the announcement's if not given.")
+@click.option(
+    "--address", required=True, help="Public address of the server, as for discreet serve."
+)
+@click.option(
+    "--language", default="", help="Language of the letters; that of the announcement if left out."
+)
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The HTML file to write.")
 @json_option
 def letters(
@@ -35,7 +39,8 @@ def letters(
     """Make invitations to the survey NAME and write letters to print.
 
     Each letter has a code that is used once, the link with it as a QR code, and the digests that
-    the page shows. Only hashes of the codes are stored: the file is the only place where they are.
+    the page shows. Only hashes of the codes are stored: the file is the only place where the codes
+    are.
     """
     try:
         from discreet.server import invitations

@@ -44,7 +44,7 @@ QUIET_KEY = "discreet.quiet"
 quiet_option = click.Option(
     ["--quiet"],
     is_flag=True,
-    help="Print errors, warnings about privacy and the result; nothing else.",
+    help="Print only the result, errors and warnings about privacy.",
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -39,7 +39,7 @@ HEAD_BYTES = 1 << 16
 force_option = click.Option(
     ["--force"],
     is_flag=True,
-    help="Replace files that exist, also what was paid for; never a ledger.",
+    help="Replace existing files, even results that cost privacy budget; never a ledger.",
 )
 
 
@@ -60,7 +60,7 @@ def refuse_replacement(path: str | Path, kind: str = "", draft: Path | None = No
     if _is_ledger(path) or (str(path).endswith(".lock") and _is_ledger(str(path)[:-5])):
         raise FormatError(
             f"{path}: is a ledger of what was spent on people, or the lock of one, which no "
-            "command replaces, also not with --force; choose another name"
+            "command replaces, not even with --force; choose another name"
         )
     context = click.get_current_context(silent=True)
     is_forced = context is not None and bool(context.meta.get(FORCE_KEY))
@@ -79,7 +79,7 @@ def refuse_replacement(path: str | Path, kind: str = "", draft: Path | None = No
     paid_note = (
         ""
         if not (paid_epsilon := _format_paid_epsilon(path))
-        else f" and was paid for (epsilon {paid_epsilon})"
+        else f" and cost privacy budget (epsilon {paid_epsilon})"
     )
     raise FormatError(
         f"{path}: exists already{paid_note}; choose another name, or replace it with --force"

@@ -51,12 +51,12 @@ __all__ = ["evaluate", "export", "predict", "sample", "show"]
     "row",
     type=click.IntRange(min=0),
     metavar="ROW",
-    help="Explain this row; 0 is first.",
+    help="Explain the decision for this row; the first row is 0.",
 )
 @click.option(
     "--uncertainty",
     metavar="STATISTICS",
-    help="The noisy numbers that the model was made of: also write how steady each decision is.",
+    help="Statistics file from which the model was made: also write how steady each decision is.",
 )
 @json_option
 def predict(
@@ -73,12 +73,12 @@ def predict(
     Rows are read and written piece by piece, so files may be larger than memory; with --json and
     without -o, all predictions are held until the end.
 
-    With --uncertainty there is a column "steady": how probably plain Naive Bayes of the exact
-    counts, on the same features and bins, would decide the same (of a model with corrections:
-    the same model, corrected without noise). Such classifiers are drawn from
-    what the known noise leaves possible; rows are taken for a sample of the same people. In
-    simulations it errs to the cautious side on most tables, and with much noise it can be too sure
-    (adult, local reports at epsilon 1.5: 0.85 stated, 0.66 true).
+    --uncertainty adds a column "steady": the probability that plain Naive Bayes of the exact
+    counts, on the same features and bins, would make the same decision (for a model with
+    corrections: the same model, corrected without noise). It is estimated by drawing classifiers
+    that the known noise leaves possible, and assumes that the rows are a sample of the same people.
+    In simulations it is cautious on most tables, but too high where there is much noise (adult,
+    local reports at epsilon 1.5: 0.85 stated, 0.66 true).
     """
     from discreet.cli.predictions import write_predictions
     from discreet.model import NaiveBayesModel
@@ -169,7 +169,7 @@ def _explain_row(model: NaiveBayesModel, data: str, row: int) -> Explanation:
 @click.argument("data")
 @json_option
 def evaluate(model: str, data: str, as_json: bool) -> None:
-    """Predict the rows of DATA and compare with the classes that it holds.
+    """Predict the rows of DATA and compare the predictions with its true classes.
 
     Prints the accuracy next to that of always predicting the most frequent class, the log loss, the
     calibration, and precision and recall of each class, all with 95 % intervals. The figures are
@@ -225,7 +225,7 @@ def _print_scores(scores: Scores) -> None:
         )
     printer.print(class_table)
     reliability_table = make_table(
-        "calibration: said, and was right", ">confidence", ">rows", ">right"
+        "calibration: stated and actual accuracy", ">confidence", ">rows", ">right"
     )
     for reliability_bin in score_body["reliability"]:
         hit_rate = _format_share(reliability_bin["hits"], reliability_bin["interval"])
@@ -254,11 +254,11 @@ def _format_share(value: float, interval: list[float]) -> str:
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
-    help="Pieces of evidence shown.",
+    help="Number of pieces of evidence to show.",
 )
 @json_option
 def show(model: str, strongest: int, as_json: bool) -> None:
-    """Print a MODEL file: its promise, its priors and its strongest evidence."""
+    """Print a MODEL file: its guarantee, its class shares and its strongest evidence."""
     from discreet.model import NaiveBayesModel
 
     trained_model = NaiveBayesModel.read(model)
@@ -338,9 +338,9 @@ def export(model: str, kind: str, output: str, as_json: bool) -> None:
     type=click.IntRange(min=0),
     default=1000,
     show_default=True,
-    help="How many records.",
+    help="Number of records.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="The same records again.")
+@click.option("--seed", type=click.IntRange(min=0), help="The same seed gives the same records.")
 @click.option(
     "-o",
     "--output",
@@ -352,8 +352,9 @@ def sample(model: str, count: int, seed: int | None, output: str | None, as_json
     """Draw synthetic records from a released MODEL, at no further cost in privacy.
 
     They follow what the model knows: class shares, and each feature within a class; features are
-    independent within a class. The model's promise is printed on standard error, and stored in the
-    metadata of a Parquet file; a CSV file holds records only, so that every program can read it.
+    independent within a class. The guarantee of the model is printed on standard error, and stored
+    in the metadata of a Parquet file; a CSV file holds records only, so that every program can read
+    it.
     """
     from discreet.model import NaiveBayesModel
     from discreet.model.sampling import sample_records as draw_records

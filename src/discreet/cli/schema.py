@@ -32,7 +32,7 @@ __all__ = ["schema"]
 
 @click.group(cls=CommandGroup, epilog=format_example("discreet schema show people.schema.json"))
 def schema() -> None:
-    """Begin, infer, check and show the public description of a table."""
+    """Start, infer, check and show the public description of a table."""
 
 
 @schema.command(
@@ -47,16 +47,17 @@ def schema() -> None:
 @click.option(
     "--prompt/--no-prompt",
     default=None,
-    help="Ask for what is missing; the default on a terminal.",
+    help="Ask for what is missing, or not; the default is to ask on a terminal.",
 )
-@click.option("-o", "--output", type=OUTPUT, help="A new file, instead of standard output.")
+@click.option("-o", "--output", type=OUTPUT, help="The file to write instead of standard output.")
 def new(data: str, target: str, table: str | None, prompt: bool | None, output: str | None) -> None:
-    """Begin the schema of DATA from the names and types of its columns alone.
+    """Start the schema of DATA from the names and types of its columns alone.
 
-    No value is read: of a CSV file the header, of Parquet and databases the types as well. On a
-    terminal, bounds, categories and classes are asked for; elsewhere they are left open in a
-    commented YAML file, for somebody who knows them without looking at the data. Ctrl-C ends the
-    questions: what was answered is written, and the rest is left open.
+    No value is read, only the header of a CSV file, or the names and types of the columns of
+    Parquet files and databases. On a terminal, bounds, categories and classes are asked for;
+    elsewhere they are left open in a commented YAML file, for somebody who knows them without
+    looking at the data. Ctrl-C ends the questions; the answers so far are written, and the rest is
+    left open.
     """
     from discreet.schema.drafting import SchemaDraft
 
@@ -96,10 +97,13 @@ def _write_draft(draft: SchemaDraft, output: str | None) -> None:
     "--categorical",
     multiple=True,
     metavar="A,B",
-    help="Columns of numbers that are categories; separate several by commas.",
+    help="Numeric columns to treat as categories; separate several by commas.",
 )
 @click.option(
-    "--missing-token", "tokens", multiple=True, help="A spelling of missing, such as '?'."
+    "--missing-token",
+    "tokens",
+    multiple=True,
+    help="Text that stands for a missing value, such as '?'; repeat it for several.",
 )
 @click.option("-o", "--output", type=OUTPUT, help="The file to write instead of standard output.")
 def infer(
@@ -111,8 +115,8 @@ def infer(
 ) -> None:
     """Infer a schema from DATA, and list everything that was taken from the data.
 
-    What a schema says is public. A warning on standard error names everything that now comes
-    from private data: replace it by what you knew before you looked.
+    A schema is public. A warning on standard error lists everything that was taken from private
+    data: replace it with what is known without looking at the data.
     """
     from discreet.tables.inference import infer_schema
 
@@ -145,9 +149,9 @@ def infer(
 @click.argument("data", required=False)
 @json_option
 def check(path: str, data: str | None, as_json: bool) -> None:
-    """Check a SCHEMA file, and whether DATA fits it if that is given.
+    """Check a SCHEMA file and, if DATA is given, whether DATA fits it.
 
-    The numbers of rows by class that are printed for DATA are private: they are exact.
+    For DATA, the exact number of rows in each class is printed: treat it as confidential.
     """
     from discreet.schema.schema import Schema, format_value
 
@@ -216,7 +220,7 @@ def _format_problems(problems: list[str]) -> str:
 @click.argument("path", metavar="SCHEMA")
 @json_option
 def show(path: str, as_json: bool) -> None:
-    """Print a SCHEMA file for people."""
+    """Print a SCHEMA file in a readable form."""
     from discreet.schema.schema import Schema, format_value
 
     public_schema = Schema.read(path)

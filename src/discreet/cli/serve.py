@@ -100,12 +100,12 @@ def announce(
     default=DEFAULT_DATABASE,
     show_default=True,
     envvar="DISCREET_DATABASE",
-    help="A file, or the URL of SQLite or PostgreSQL; also DISCREET_DATABASE.",
+    help="Database: a file, or a URL of SQLite or PostgreSQL; also set by DISCREET_DATABASE.",
 )
 @click.option(
     "--keys",
     metavar="FOLDER",
-    help="Where its keys are; else FILE.keys, or DISCREET_KEYS for PostgreSQL.",
+    help="Folder of the database's keys; if left out FILE.keys, for PostgreSQL DISCREET_KEYS.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -115,7 +115,7 @@ def announce(
     show_default=True,
     help="Port to listen on.",
 )
-@click.option("--address", help="How people reach it, as https://survey.example.org.")
+@click.option("--address", help="Public address of the server, such as https://survey.example.org.")
 @click.option("--certificate", help="TLS certificate (PEM file).")
 @click.option("--certificate-key", help="Private key of the TLS certificate (PEM file).")
 @click.option(
@@ -137,16 +137,20 @@ def announce(
     show_default=True,
     help="Seconds between checks for reports that can be settled.",
 )
-@click.option("--contact", default="", help="For security.txt, as mailto:security@example.org.")
+@click.option(
+    "--contact", default="", help="Contact for security.txt, such as mailto:security@example.org."
+)
 @click.option(
     "--batch",
     type=click.IntRange(1, 1_000_000),
     default=100,
     show_default=True,
-    help="Settle at least this many reports together, where no announcement says it.",
+    help="Least number of reports settled (counted) together, if no announcement states one.",
 )
-@click.option("--invited", is_flag=True, help="Ask for invitations, without an announcement.")
-@click.option("--unprotected", is_flag=True, help="Collect although no privacy is promised.")
+@click.option(
+    "--invited", is_flag=True, help="Require invitations, for a survey without an announcement."
+)
+@click.option("--unprotected", is_flag=True, help="Collect even if no privacy is promised.")
 @click.option(
     "--rehearse",
     type=click.IntRange(2, 1_000_000),
@@ -158,10 +162,18 @@ def announce(
     is_flag=True,
     help="Discard reports sealed with lost keys, print how many, and exit.",
 )
-@click.option("--check", is_flag=True, help="Recount all reports, compare with the tallies, exit.")
-@click.option("--token", metavar="ROLE=LABEL", help="Make a token for programs, print it, exit.")
-@click.option("--revoke", metavar="LABEL", help="Delete the tokens of a label, exit.")
-@click.option("--migrate", metavar="VERSION", help="Migrate the tables to a version, exit.")
+@click.option(
+    "--check", is_flag=True, help="Recount all reports, compare them with the tallies, and exit."
+)
+@click.option(
+    "--token", metavar="ROLE=LABEL", help="Make an access token for programs, print it, and exit."
+)
+@click.option("--revoke", metavar="LABEL", help="Delete the tokens of this label, and exit.")
+@click.option(
+    "--migrate",
+    metavar="VERSION",
+    help="Migrate the tables of the database to this version, and exit.",
+)
 @json_option
 def serve(files: tuple[str, ...], database: str, as_json: bool, **options: Any) -> None:
     """Serve plans and questionnaires: people answer in a browser, the truth stays there.
@@ -232,11 +244,11 @@ def _check_tallies(database: Database, as_json: bool) -> None:
             verdict = (
                 "the tally is right"
                 if survey_result["same"]
-                else f"THE TALLY SAYS {survey_result['tally']:,}"
+                else f"THE TALLY COUNTS {survey_result['tally']:,}"
             )
             click.echo(f"{slug}  {survey_result['reports']:,} reports, {verdict}")
     if not all(survey_result["same"] for survey_result in results.values()):
-        raise DiscreetError("a tally is not what its reports add up to; restore a backup")
+        raise DiscreetError("a tally does not match its reports; restore a backup")
 
 
 def _give_up_lost_keys(database: Database, as_json: bool) -> None:
@@ -337,6 +349,6 @@ def _warn_overdue(server: Server) -> None:
         announcement = survey.announcement
         if announcement.is_overdue(utc_day()):
             _print_warning(
-                f"{survey.slug} should have been deleted by {announcement.deletes}, by "
-                "what people were told; delete it at the desk"
+                f"{survey.slug} should have been deleted by {announcement.deletes}, as people were "
+                f"promised; delete it at the desk"
             )

@@ -48,7 +48,7 @@ def make_shuffle_command(wording: CollectionWording) -> click.Command:
     )
     @click.argument("path", metavar=wording.metavar)
     @click.argument("files", nargs=-1, metavar=f"[{wording.noun.upper()}S]...")
-    @click.option("-o", "--output", type=OUTPUT, help=".jsonl or .parquet to write.")
+    @click.option("-o", "--output", type=OUTPUT, help="The .jsonl or .parquet file to write.")
     @click.option(
         "--memory",
         metavar="FILE",
@@ -59,7 +59,9 @@ def make_shuffle_command(wording: CollectionWording) -> click.Command:
         "--close", is_flag=True, help="Erase that memory: the last shuffle of this collection."
     )
     @click.option(
-        "--few", is_flag=True, help="Pass on fewer than the promise of the shuffle needs."
+        "--few",
+        is_flag=True,
+        help=f"Pass on {wording.noun}s even if they are too few for the guarantee of the shuffle.",
     )
     @json_option
     def command(
@@ -87,7 +89,8 @@ def make_shuffle_command(wording: CollectionWording) -> click.Command:
                 print_json({"memory": str(shuffle_memory.path), "closed": True})
             else:
                 print_note(
-                    f"{shuffle_memory.path}: erased; this {wording.kind} is not shuffled any more"
+                    f"{shuffle_memory.path}: erased; nothing more is shuffled for this "
+                    f"{wording.kind}"
                 )
             return
         if not files or output is None:
@@ -137,14 +140,15 @@ def make_shuffle_command(wording: CollectionWording) -> click.Command:
     Strip ids and order from all {wording.noun}s of one shuffle: the step of an anonymiser.
 
     Each {wording.noun} gets the mark of this batch, by which a tally knows how many were shuffled
-    together; what has a mark already is left out, because its sender would count twice.
-    Repetitions and what nobody could have sent are left out, too, because afterwards nobody can
-    recognise them. Delete what was received, and keep no record of who sent what or when.
+    together; {wording.noun}s that have a mark already are left out, because their senders would
+    count twice. Repeated and impossible {wording.noun}s are left out, too, because nobody could
+    recognise them afterwards. Delete what was received, and keep no record of who sent what or
+    when.
 
     A {wording.noun} goes into one shuffle only. If a folder grows and is shuffled twice, the
-    difference of the two outputs is what the people who came late answered. So ids that were used
-    are remembered, as keyed hashes in a file that only you can read, and a shuffle that has one of
-    them again is refused; --close erases the file when the collection ends. If the
+    difference of the two outputs is what the people who came late answered. The ids used are
+    therefore remembered, as keyed hashes in a file that only you can read, and a shuffle that has
+    one of them again is refused; --close erases the file when the collection ends. If the
     {wording.metavar} is a shuffled one and there are too few {wording.noun}s to hide in, none is
     written.
     """)
@@ -172,7 +176,7 @@ def make_tally_command(wording: CollectionWording) -> click.Command:
     @click.option(
         "--expected",
         type=click.IntRange(min=1),
-        help="How many people were planned for; far fewer give a warning.",
+        help="Number of people planned for; far fewer give a warning.",
     )
     @json_option
     def command(
@@ -209,10 +213,10 @@ def make_tally_command(wording: CollectionWording) -> click.Command:
     command.help = cleandoc(f"""
     Add up {wording.noun}s that answer a {wording.metavar}: Parquet or text files.
 
-    Text files hold one {wording.noun} per line{csv_note}.
-    All files and patterns count as one delivery: what is in two of them counts once. A bad
-    {wording.noun} is counted by its fault, and nothing else is lost. Tallies that are merged must
-    not share {wording.noun}s, and the same tally is never added twice.
+    Text files hold one {wording.noun} per line{csv_note}. All files and patterns count as one
+    delivery: a {wording.noun} that is in two of them counts once. Bad {wording.noun}s are left out
+    and counted by their fault; all others are added up. Tallies that are merged must not share
+    {wording.noun}s, and the same tally is never added twice.
     """)
     return command
 
@@ -226,7 +230,7 @@ def _print_tally(wording: CollectionWording, tally: Tally[Any], summary: dict[st
     click.echo(f"repeated   {tally.repeated:,}")
     click.echo(f"rejected   {tally.rejected.total():,}")
     for fault, fault_count in sorted(tally.rejected.items()):
-        click.echo(f"  {fault}: {fault_count:,}")
+        click.echo(f"  {fault.replace('misshapen', 'invalid (misshapen)')}: {fault_count:,}")
     if tally.collection.shuffled is not None:
         batch_text = "some came without a batch mark: the local promise only"
         if smallest_size := tally.smallest_shuffle_size:
@@ -272,8 +276,8 @@ def make_train_command(wording: CollectionWording) -> click.Command:
     ) -> None:
         """Estimate a model from a TALLY file, or from the tallies of several waves.
 
-        Waves are collections of different people by plans of their own, about the same schema and
-        bins.
+        Waves are collections from different people. Each has a plan of its own; schema and bins are
+        the same.
         """
         from dataclasses import replace
 

@@ -47,9 +47,21 @@ class SharesParam(click.ParamType[dict[str, float]]):
     )
 )
 @click.argument("data")
-@click.option("--schema", "path", required=True, help="The public description of DATA.")
-@click.option("--epsilon", required=True, type=float, help="The budget of this training.")
-@click.option("--delta", default=0.0, show_default=True, help="Allows Gaussian noise.")
+@click.option(
+    "--schema", "path", required=True, help="Schema file: the public description of DATA."
+)
+@click.option(
+    "--epsilon",
+    required=True,
+    type=float,
+    help="Privacy budget of this training; smaller is more private.",
+)
+@click.option(
+    "--delta",
+    default=0.0,
+    show_default=True,
+    help="Delta of the guarantee; above 0 allows Gaussian noise.",
+)
 @click.option(
     "--method",
     type=click.Choice(METHODS),
@@ -57,8 +69,12 @@ class SharesParam(click.ParamType[dict[str, float]]):
     show_default=True,
     help="How the noisy statistics are computed.",
 )
-@click.option("--allocation", type=SharesParam(), help="Shares of the budget by feature.")
-@click.option("--bins", type=click.IntRange(1, 1024), help="Equal bins of every numeric feature.")
+@click.option(
+    "--allocation", type=SharesParam(), help="Weights by which features share the budget."
+)
+@click.option(
+    "--bins", type=click.IntRange(1, 1024), help="Number of equal bins of every numeric feature."
+)
 @click.option(
     "--likelihood", type=click.Choice(["gaussian", "truncated"]), default="gaussian", hidden=True
 )
@@ -66,14 +82,12 @@ class SharesParam(click.ParamType[dict[str, float]]):
     "--corrections/--no-corrections",
     default=True,
     show_default=True,
-    help="With enough people, part of the budget counts what the model so far gets wrong.",
+    help="With enough people, spend part of the budget on correcting what the model gets wrong.",
 )
 @click.option("--table", help="The table's name, for a database URL.")
-@click.option("--budget-file", help="A ledger for this data: the training is charged to it.")
-@click.option(
-    "--budget-total", type=float, help="Total epsilon with which to make the ledger if it is new."
-)
-@click.option("--budget-total-delta", type=float, help="Total delta of a new ledger.")
+@click.option("--budget-file", help="Ledger of this data, to which the training is charged.")
+@click.option("--budget-total", type=float, help="Total epsilon of the ledger, if it is new.")
+@click.option("--budget-total-delta", type=float, help="Total delta of the ledger, if it is new.")
 @click.option(
     "--void",
     is_flag=True,
@@ -85,7 +99,7 @@ class SharesParam(click.ParamType[dict[str, float]]):
 @click.option(
     "--statistics",
     type=make_output("statistics"),
-    help="Also write the noisy numbers, for predict --uncertainty.",
+    help="Also write the noisy statistics of the model, for predict --uncertainty.",
 )
 @json_option
 def train(
@@ -107,10 +121,10 @@ def train(
     statistics: str | None,
     as_json: bool,
 ) -> None:
-    """Train a classifier on DATA under a promise to everyone in it.
+    """Train a classifier on DATA with a privacy guarantee for everyone in it.
 
-    DATA is a CSV or Parquet file, a glob, a database URL, or spark:PATH; it is counted where it
-    is stored. Noise comes from the cryptographic source. With a ledger, the training is charged
+    DATA is a CSV or Parquet file, a glob, a database URL, or spark:PATH; it is counted where it is
+    stored. Noise comes from a cryptographic random source. With a ledger, the training is charged
     before the first noise is drawn, refused if the total would be overdrawn, and never refunded.
     Trainings with a void guarantee (an inferred schema, a published method, an infinite epsilon)
     are refused, too.

@@ -34,18 +34,23 @@ def _load_bundle() -> Any:
 @click.option(
     "--release",
     type=click.Path(exists=True, dir_okay=False),
-    help="The file page.sha256 of a release: is the page of this program the one that it lists?",
+    help="File page.sha256 of a release: check that it lists the page of this program.",
 )
-@click.option("--list", "listed", is_flag=True, help="Print that list, as in page.sha256.")
+@click.option(
+    "--list",
+    "listed",
+    is_flag=True,
+    help="Print the list of files and their hashes, as in page.sha256.",
+)
 @json_option
 def verify(url: str | None, release: str | None, listed: bool, as_json: bool) -> None:
     """Compare the survey page at URL with the one of this release, byte by byte.
 
-    Everything that the page loads is compared, its content policy, and whether announcement and
-    document have the digests that are stated, in the link (#d=…) too. Without URL: print the digest
-    of this release's page, which is also on the page and in letters; it is the SHA-256 of the
-    file page.sha256 of a release. A server may show others another page than you: verify
-    from several places, and never with a personal link.
+    Compares everything that the page loads and its content security policy, and checks that
+    announcement and document have the digests that are stated on the page and in the link (#d=…).
+    Without URL: print the digest of this release's page, which is also on the page and in letters;
+    it is the SHA-256 of the file page.sha256 of a release. A server may show others another page
+    than you: verify from several places, and never with a personal link.
     """
     bundle = _load_bundle()
     if release is not None and Path(release).read_bytes() != bundle.hash_listing.encode():
@@ -108,7 +113,7 @@ def page(url: str, output: str, as_json: bool) -> None:
 
     Put the folder on a web server (https) of somebody whom respondents trust, such as a works
     council or an ombudsman. The code then comes from there, and only reports go to the collector:
-    neither of both alone can change the page and read what it sends.
+    neither of them alone can both change the page and read what it sends.
     """
     bundle = _load_bundle()
     from discreet.server.verify import split_address

@@ -233,9 +233,9 @@ class Announcement(Document):
         kind = collection.kind
         if not collection.guarantee.is_private and not self.unprotected:
             raise PrivacyError(
-                f"this {kind} promises nothing: {collection.guarantee.void_reasons[0]}. People "
-                "are asked only after 'unprotected: true' in the announcement (serve "
-                "--unprotected), and are told so first"
+                f"this {kind} promises nothing: {collection.guarantee.void_reasons[0]}. To ask "
+                "people nevertheless, write 'unprotected: true' in the announcement (or serve "
+                "with --unprotected); people are then warned first"
             )
         if collection.schema.inferred:
             raise PrivacyError(
@@ -244,8 +244,8 @@ class Announcement(Document):
             )
         if collection.shuffled is not None:
             raise PrivacyError(
-                f"this {kind} rests on an anonymiser between people and the collector, and a web "
-                "collector receives what people send from themselves; make it without 'shuffled'"
+                f"this {kind} needs an anonymiser between people and the collector, but a web "
+                "collector receives reports from people themselves; make it without 'shuffled'"
             )
 
     def _check_texts(self, collection: Collection, language: str, texts: AnnouncementTexts) -> None:
@@ -366,13 +366,13 @@ def make_example_yaml(collection: Collection, name: str) -> str:
         Its place in the address.
     """
     lines = [
-        f"# The words around a {collection.kind}: complete it, then run discreet announce.",
-        "# Whoever takes part may read this file.",
+        f"# The announcement of a {collection.kind}: complete it, then run discreet announce.",
+        "# Everyone who takes part may read this file.",
         "format: discreet/announcement",
         f"version: {VERSION}",
         "",
-        f"# The {collection.kind} that it announces. A changed one has another digest and needs "
-        "words of its own.",
+        f"# The {collection.kind} that it announces. A changed one has another digest and needs an "
+        "announcement of its own.",
         f"collection: {collection.digest}",
         "",
         "# Its place in the address: /s/NAME",
@@ -386,11 +386,11 @@ def make_example_yaml(collection: Collection, name: str) -> str:
         'opens: ""',
         'closes: ""',
         "",
-        "# The day by which you will have deleted all reports; people are told. Empty for none.",
+        "# The day by which you will have deleted all reports; people see it. Empty for none.",
         "# The desk reminds you, and deletes nothing by itself.",
         'deletes: ""',
         "",
-        "# anyone: whoever has the link.   invited: every report needs a code that is used once.",
+        "# anyone: everyone with the link.   invited: every report needs a code that is used once.",
         "entry: anyone",
         "",
         "# May people take a report back?   none: never.   blind: as long as they have not looked",
@@ -399,17 +399,17 @@ def make_example_yaml(collection: Collection, name: str) -> str:
         "withdrawal: blind",
         "",
         "# Reports are settled in batches of at least this many, drawn at random from twice as",
-        "# many or more; until then, whoever reads the disk could join a report with its",
-        "# invitation. Once so many wait, none waits longer than 7 days, nor beyond the close.",
+        "# many or more; until then, someone who reads the disk could join a report with its",
+        "# invitation. Once this many wait, none waits longer than 7 days, nor beyond the close.",
         "batch: 100",
         "",
-        "# true: ask although nothing is promised; people are told so first.",
+        "# true: ask even if nothing is promised; people are warned first.",
         "unprotected: false",
         "",
         "# Shown to those who speak none of the other languages below.",
         "language: en",
         "",
-        "# What people read. Add languages beside this one, each with words for all questions.",
+        "# What people read. Add languages next to this one, each with words for all questions.",
         "words:",
         "  en:",
         f"    title: {_quote_text(collection.title or name)}",

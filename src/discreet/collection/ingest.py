@@ -86,7 +86,8 @@ def count_deliveries(
     rejected_count = tally.rejected.total()
     if rejected_count and not tally.reports:
         fault_list = ", ".join(
-            f"{fault_count:,} {fault}" for fault, fault_count in sorted(tally.rejected.items())
+            f"{fault_count:,} {fault.replace('misshapen', 'invalid (misshapen)')}"
+            for fault, fault_count in sorted(tally.rejected.items())
         )
         noun = collection.noun
         raise FormatError(
@@ -208,9 +209,9 @@ def list_warnings(
         )
     class_error = load_inversion(collection).compute_class_error(collection, people)
     if class_error > NOISY_CLASS_ERROR:
-        people_text = f"1 {noun} is" if people == 1 else f"{people:,} {noun}s are"
+        people_text = f"is only 1 {noun}" if people == 1 else f"are only {people:,} {noun}s"
         warnings.append(
-            f"{people_text} few: shares of the classes have a standard error of up to "
+            f"there {people_text}: shares of the classes have a standard error of up to "
             f"{100 * class_error:.0f} percentage points; 'discreet {collection.command_group} "
             "size' says how many people it takes"
         )

@@ -64,7 +64,7 @@ class ShuffleMemory:
             if memory.closed:
                 raise PrivacyError(
                     f"{self.path}: the shuffles of this {self.collection.kind} were closed, and it "
-                    f"is not known any more whose {noun}s were passed on; nothing is shuffled"
+                    f"is no longer known whose {noun}s were passed on; nothing is shuffled"
                 )
             hash_key = bytes.fromhex(memory.key)
             used_bytes = base64.b64decode(memory.used)

@@ -228,7 +228,7 @@ def _render_reading_guide(comparison: Comparison) -> str:
     return (
         f"<section><h2>How to read this</h2><dl>{trust_items}"
         "<dt>epsilon</dt><dd>How much one person's data can change what is seen, per person and in "
-        "total: whoever sees it can change their odds on anything about a person by at most a "
+        "total: anyone who sees it can change their odds on anything about a person by at most a "
         "factor of e<sup>epsilon</sup>: 2.7 at 1, 148 at 5.</dd>"
         "<dt>calibration error</dt><dd>Mean distance between the model's stated confidence and how "
         "often it is right.</dd>"

@@ -196,7 +196,7 @@ def _estimate_prior(statistics: Statistics, postprocess: Postprocess) -> Floats:
     if not np.any(statistics.variances):
         people = class_totals.sum()
         if people <= 0:
-            raise EstimationError("there is not a single record; nothing can be learnt")
+            raise EstimationError("there are no records; nothing can be learnt")
         return np.asarray(class_totals / people)
     if postprocess == "paper":
         class_totals = np.where(class_totals < 1, 1.0, class_totals)

@@ -49,10 +49,11 @@ MAX_STEP_HALVINGS = 8
 EM_STEPS = 30
 """EM steps that learn the weights of the grid."""
 PRIOR_FEATURES = 4.0
-"""Features that the prior of the grid's weights is worth; 12 compared: benchmarks/RESULTS.md."""
+"""Features that the prior of the grid's weights is worth; 12 compared:
+docs/experiments/local.md."""
 MAX_COUNT_WEIGHT = 0.15
 """Weight of the plain counts' log-probability, less where their noise is wider than all people;
-.08, .15 and .3 compared: benchmarks/RESULTS.md, "Numbers: a part of the plain counts"."""
+.08, .15 and .3 compared: docs/experiments/local.md, "Numbers: a part of the plain counts"."""
 TINY = 1e-12
 
 

@@ -24,9 +24,9 @@ known variance of each. What the noise hides is drawn as open, not as absent:
    which it would hold, times a number between 0 and MAX_SHIFT_FACTOR. This takes the rows for a
    sample of the same people.
 
-Measured on eight tables that it was not tuned on (benchmarks/RESULTS.md): decisions called .85
-steady were so in .88 ± .02, those called .92 in .94 ± .01. On single tables it can be too cautious
-by .25, and was too sure by .10 at worst (chess, .93 stated, .83 ± .05 true). Where
+Measured on eight tables that it was not tuned on (docs/experiments/confidence.md): decisions
+called .85 steady were so in .88 ± .02, those called .92 in .94 ± .01. On single tables it can be
+too cautious by .25, and was too sure by .10 at worst (chess, .93 stated, .83 ± .05 true). Where
 much noise meets many features that say the same it remains too sure: adult, local reports at
 epsilon 1.5, .85 stated, .66 true, and .95 stated, .88 true.
 """
@@ -60,8 +60,8 @@ LEVEL_GRID = np.geomspace(0.05, 6.4, 13)
 """Levels of the strengths of a table's features: standard deviations of log P(cell | class)."""
 LEVEL_MEDIAN = 1.0
 """Median of the lognormal prior of the level, in log-probability. This and the next three are about
-as wide as among the tables that it was tuned on: benchmarks/RESULTS.md, "How steady decisions are
-called, and are"."""
+as wide as among the tables that it was tuned on: docs/experiments/confidence.md,
+"How steady decisions are called, and are"."""
 LEVEL_SD = 0.6
 """Standard deviation of the level's logarithm beforehand."""
 STRENGTH_SD = 0.6
@@ -80,8 +80,8 @@ MIN_SHIFT_ROWS = 50
 MAX_SHIFT_ROWS = 1000
 """Number of rows, from the first on, that shifts are estimated from."""
 MAX_SHIFT_FACTOR = 2.0
-"""A shift is known up to a factor between 0 and this; 1 for all compared: benchmarks/RESULTS.md,
-"How steady decisions are called, and are"."""
+"""A shift is known up to a factor between 0 and this; 1 for all compared:
+docs/experiments/confidence.md, "How steady decisions are called, and are"."""
 SHIFT_STEPS = 40
 """Steps in which a shift is fitted."""
 MAX_SHIFT_PER_STEP = 1.0
@@ -120,7 +120,7 @@ def estimate_agreement(
         Noisy numbers with their variances; what the model was made of.
     rows : data frame, Arrow table, mapping of columns or array
         A sample of the same people, at least 50; of fewer rows less is known and the answer may be
-        too sure by more than is measured in benchmarks/RESULTS.md.
+        too sure by more than is measured in docs/experiments/confidence.md.
     draws : int, default 200
         Classifiers that are drawn.
     random_state : None, int or Random
@@ -173,7 +173,7 @@ class PosteriorDraws:
         random_state: int | Random | None = None,
     ) -> None:
         if draws < 1:
-            raise EstimationError(f"{draws} draws say nothing; write at least 1")
+            raise EstimationError(f"draws is {draws}; give at least 1")
         noise_variances = [
             statistics.variances,
             *(noisy_table.variances for noisy_table in statistics.tables.values()),
@@ -181,8 +181,8 @@ class PosteriorDraws:
         ]
         if not all(np.isfinite(variances).all() for variances in noise_variances):
             raise EstimationError(
-                "the noise of these statistics has no variance (Cauchy's), so what lies behind "
-                "them cannot be drawn; train with another method"
+                "the noise of these statistics has no variance (Cauchy's), so the exact counts "
+                "behind them cannot be drawn; train with another method"
             )
         rng = np.random.default_rng(as_random(random_state).words(4))  # to imagine, not to protect
         drawn_totals = _draw_totals(statistics, draws, rng)

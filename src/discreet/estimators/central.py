@@ -169,7 +169,7 @@ class CentralNB(PrivateEstimator):
     }
     _partial_fit_refusal = (
         "each call would spend epsilon again on people who took part before. Fit disjoint groups "
-        "apart with the same bins and selection=False and add their statistics_, or fit once"
+        "separately, with the same bins and selection=False and add their statistics_, or fit once"
     )
 
     def __init__(

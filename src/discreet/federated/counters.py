@@ -164,7 +164,7 @@ class Layout:
                     "lower, upper) with bounds you know"
                 )
             if request.kind == "cells" and self.make_cells(request).edges != request.edges:
-                raise SchemaError(f"{request.feature}: the bins do not lie on the public bounds")
+                raise SchemaError(f"{request.feature}: the bins do not end at the public bounds")
 
     def make_cells(self, request: FeatureRequest) -> Cells:
         """The cells of what is wanted."""

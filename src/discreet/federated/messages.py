@@ -177,7 +177,7 @@ class Message:
         try:
             document = parse_json(data)
         except (ValueError, RecursionError):
-            raise ProtocolError("truncated", "this is not a whole message; send it again") from None
+            raise ProtocolError("truncated", "this message is incomplete; send it again") from None
         try:
             header = _HeaderBody.model_validate(document)
             signature = bytes.fromhex(header.signature)

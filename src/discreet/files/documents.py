@@ -257,8 +257,8 @@ def _describe_json_fault(text: str | bytes, kind: str, error: Exception) -> str:
         error_place = f"line {error.lineno}, " if isinstance(error, json.JSONDecodeError) else ""
         reason = getattr(error, "msg", None) or "nested too deeply"
         return (
-            f"this is not a whole {kind} file ({error_place}{reason}); it may be truncated: fetch "
-            "it again, or correct that line"
+            f"this {kind} file is incomplete or damaged ({error_place}{reason}); fetch it again, "
+            "or correct that line"
         )
     if not first_character:
         return f"this {kind} file is empty{_format_hint(kind)}"
@@ -332,7 +332,7 @@ def load_document(
         return shape.model_validate(document)
     except ValidationError as error:
         raise FormatError(
-            f"this {kind} is misshapen at {_describe_shape_fault(error, shape)}"
+            f"this {kind} is invalid at {_describe_shape_fault(error, shape)}"
         ) from None
 
 

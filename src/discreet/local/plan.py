@@ -72,7 +72,7 @@ class Wave:
             value = getattr(self, field_name)
             if isinstance(value, bool) or not isinstance(value, int) or value < min_value:
                 raise SchemaError(
-                    f"wave: its {field_name} is {value!r}; it is at least {min_value}"
+                    f"wave: its {field_name} is {value!r}; it must be at least {min_value}"
                 )
         for field_name in ("plan", "tally"):
             if not DIGEST_PATTERN.fullmatch(getattr(self, field_name)):

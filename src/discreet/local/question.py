@@ -71,9 +71,9 @@ class Question:
         object.__setattr__(self, "size", sums_per_value * self.mechanism.size)
         if self.width > MAX_INTEGERS_PER_REPORT:
             raise SchemaError(
-                f"a report of {self.mechanism.name} would hold {self.width} numbers, at "
-                f"most {MAX_INTEGERS_PER_REPORT} can be sent; use the oracle olh or hr for so many "
-                "cells"
+                f"a report of {self.mechanism.name} would hold {self.width} numbers, at most "
+                f"{MAX_INTEGERS_PER_REPORT} can be sent; use the oracle olh or hr for this number "
+                f"of cells"
             )
         if isinstance(self.mechanism, LaplaceMean) and self.mechanism.active != len(self.features):
             # with fewer, a device could only answer for some records, and silence would tell which

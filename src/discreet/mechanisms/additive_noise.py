@@ -67,7 +67,7 @@ class AdditiveNoise(abc.ABC):
         beta = self._choose_beta(epsilon, delta) if beta is None else beta
         if not (0 < beta < math.inf and self.epsilon(0.0, beta, delta) < epsilon):
             raise PrivacyError(
-                f"{self}: beta = {beta} leaves nothing of epsilon = {epsilon} for the noise; "
+                f"{self}: beta = {beta} leaves no part of epsilon = {epsilon} for the noise; "
                 "use a smaller beta, above 0"
             )
         alpha, _ = find_crossing(lambda alpha: self.epsilon(alpha, beta, delta), epsilon)

@@ -104,7 +104,7 @@ class DE(FrequencyOracle):
         return matrix[:, 0].astype(np.int32)
 
     def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
-        yield f"the value lies outside 0 .. {self.size - 1}", find_outside(matrix, 0, self.size - 1)
+        yield f"the value is outside 0 .. {self.size - 1}", find_outside(matrix, 0, self.size - 1)
 
     def tally(self, reports: Reports) -> Integers:
         """Count the values."""
@@ -258,7 +258,7 @@ class SS(FrequencyOracle):
         return matrix.astype(np.int32)
 
     def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
-        yield f"a member lies outside 0 .. {self.size - 1}", find_outside(matrix, 0, self.size - 1)
+        yield f"a member is outside 0 .. {self.size - 1}", find_outside(matrix, 0, self.size - 1)
         descending_rows: Flags = np.any(np.diff(matrix, axis=1) < 0, axis=1)
         yield "the members are not in ascending order", descending_rows
         repeated_rows: Flags = np.any(np.diff(matrix, axis=1) == 0, axis=1)

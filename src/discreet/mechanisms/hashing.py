@@ -115,7 +115,7 @@ class HR(FrequencyOracle):
 
     def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
         yield (
-            f"the index lies outside 0 .. {self.matrix_order - 1}",
+            f"the index is outside 0 .. {self.matrix_order - 1}",
             find_outside(matrix, 0, self.matrix_order - 1),
         )
 
@@ -257,12 +257,12 @@ class OLH(FrequencyOracle):
     def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
         largest_integer = self.prime - 1
         yield (
-            f"the key lies outside 0 .. {largest_integer}",
+            f"the key is outside 0 .. {largest_integer}",
             find_outside(matrix[:, :3], 0, largest_integer),
         )
         largest_integer = self.hash_count - 1
         yield (
-            f"the hash lies outside 0 .. {largest_integer}",
+            f"the hash is outside 0 .. {largest_integer}",
             find_outside(matrix[:, 3:], 0, largest_integer),
         )
 

@@ -344,7 +344,7 @@ def find_rows_with(cell_flags: Flags) -> Flags:
 def require_in_range(t: float) -> float:
     """Check the value at which a variance is asked for."""
     if not -1 <= t <= 1:
-        raise SchemaError(f"t is {t}; values lie in [-1, 1]")
+        raise SchemaError(f"t is {t}; values are in [-1, 1]")
     return float(t)
 
 

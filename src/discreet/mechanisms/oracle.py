@@ -367,7 +367,7 @@ def count_values(numbers: Reports, size: int) -> Integers:
     """Count the numbers 0 .. size - 1."""
     flat_numbers = numbers.reshape(-1)
     if flat_numbers.size and not (flat_numbers.min() >= 0 and flat_numbers.max() < size):
-        raise SchemaError(f"a report lies outside 0 .. {size - 1}; decode() refuses such reports")
+        raise SchemaError(f"a report is outside 0 .. {size - 1}; decode() refuses such reports")
     return np.bincount(flat_numbers, minlength=size).astype(np.int64, copy=False)
 
 

@@ -96,7 +96,7 @@ class UnaryOracle(FrequencyOracle):
         return np.ascontiguousarray(packed_bytes[:, : -(-self.size // 8)])
 
     def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
-        yield "a word lies outside 0 .. 65535", find_outside(matrix, 0, 65535)
+        yield "a word is outside 0 .. 65535", find_outside(matrix, 0, 65535)
         used_bits = self.size - 16 * (self.width - 1)
         yield f"a bit beyond the {self.size} values is set", matrix[:, -1] >= 1 << used_bits
 
@@ -208,7 +208,7 @@ class THE(UnaryOracle):
         is_number = isinstance(theta, int | float | np.number) and not isinstance(theta, bool)
         if not is_number or not 0 <= theta <= 1:
             raise PrivacyError(
-                f"theta is {theta!r}; it must lie in [0, 1], or be None for the one of least "
+                f"theta is {theta!r}; it must be in [0, 1], or be None for the one of least "
                 "variance"
             )
         object.__setattr__(self, "theta", float(theta))
@@ -310,7 +310,7 @@ class SHE(FrequencyOracle):
     def _find_faults(self, matrix: Integers) -> Iterator[tuple[str, Flags]]:
         largest_step = self.max_magnitude
         yield (
-            f"a number lies outside -{largest_step} .. {largest_step}",
+            f"a number is outside -{largest_step} .. {largest_step}",
             find_outside(matrix, -largest_step, largest_step),
         )
 

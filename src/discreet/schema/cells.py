@@ -69,7 +69,7 @@ MAX_GRID_STEPS = 1 << 16
 NEAR_ZERO_RATIO = 4
 """How many times as wide a bin near zero is as the next one towards zero."""
 NEAR_ZERO_SPLITS = 5
-"""Cut points in the bin next to zero; compared in benchmarks/RESULTS.md."""
+"""Cut points in the bin next to zero; compared in docs/experiments/central.md."""
 
 NON_NUMERIC_TYPES = (complex, np.complexfloating, np.datetime64, np.timedelta64, bytes, bytearray)
 """Types that are not numbers although Python or NumPy can convert them to float."""

@@ -401,7 +401,7 @@ async def open_survey(request: Request, grant: Owner, survey: SurveyBySlug) -> S
         if stored_state is None:
             raise make_missing_problem()
         if stored_state == "closed":
-            raise Problem("state", "a closed survey is not opened again; make another one")
+            raise Problem("state", "a closed survey cannot be opened again; make another one")
         surveys.set_state(connection, survey.number, "open")
 
     await get_server(request).run_recorded(grant, f"open {survey.slug}", open_stored)
@@ -484,7 +484,7 @@ async def create_invitations(
     def create_codes(connection: sql.Connection) -> list[str]:
         has_ended = survey.announcement.get_state(surveys.utc_day()) == "closed"
         if has_ended or surveys.read_stored_state(connection, survey.number) == "closed":
-            raise Problem("state", "it is closed: nobody could use an invitation any more")
+            raise Problem("state", "it is closed: nobody could use an invitation now")
         return invitations.create_codes(connection, survey.number, body.count)
 
     codes = await server.run_recorded(grant, f"invite to {survey.slug}", create_codes)

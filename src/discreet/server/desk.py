@@ -131,8 +131,8 @@ def format_promise(guarantee: Guarantee) -> str:
     if belief_facts["inactive"]:
         return "Nobody is protected: " + "; ".join(guarantee.void_reasons)
     sentence = (
-        f"Epsilon {format_rounded_up(guarantee.epsilon, 3)} per person in total: whoever thought "
-        f"something {belief_facts['before']} in 100 likely can be moved to at most "
+        f"Epsilon {format_rounded_up(guarantee.epsilon, 3)} per person in total: somebody who "
+        f"thinks something {belief_facts['before']} in 100 likely can be moved to at most "
         f"{belief_facts['after']} in 100."
     )
     return sentence + (" This protection is weak." if belief_facts["weak"] else "")

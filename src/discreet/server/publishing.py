@@ -131,7 +131,7 @@ def _check_unchanged(
     if announcement is not None and announcement.digest != survey.announcement.digest:
         raise FormatError(
             f"{path}: the survey {survey.slug} was announced in other words or under "
-            "other rules; they do not change once it is published. Use another name"
+            "other rules; they cannot change once it is published. Use another name"
         )
 
 

@@ -309,7 +309,7 @@ class SurveyResults:
         )
         outlook = self.outlook
         if outlook.half_width == Z95 * largest_share.standard_error:
-            return f"{precision_text}, no other share less well."
+            return f"{precision_text}, and every other share at least as well."
         return (
             f"{precision_text}, the one known least ({outlook.share_label}) to within "
             f"{100 * outlook.half_width:.1f}."

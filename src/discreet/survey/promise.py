@@ -77,8 +77,8 @@ def _format_sheet_sentence(questionnaire: Questionnaire) -> str:
     if OWN_PERSONAL_REASON in reasons:
         return (
             "Your sheet alone leaves open which questions you answered, but there is no epsilon: "
-            "whoever knows your answers to the personal questions can tell when you answered the "
-            "private ones."
+            "anyone who knows your answers to the personal questions can tell when you answered "
+            "the private ones."
         )
     return (
         "Your sheet alone leaves open whether it is true, but there is no epsilon: it rules some "

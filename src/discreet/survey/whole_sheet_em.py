@@ -44,7 +44,8 @@ FOLDS = 4
 MAX_FITTED_RESPONDENTS = 50_000
 """Distinct sheets up to which all are fitted; of more, so many respondents are drawn. Time."""
 SELECTION_RESPONDENTS = 4_000
-"""Most respondents from whom pseudo-counts are chosen; time (RESULTS.md, "Whole sheets")."""
+"""Most respondents from whom pseudo-counts are chosen; time: docs/experiments/surveys.md,
+"Whole sheets"."""
 MAX_EM_STEPS = 60
 """Steps of the EM algorithm."""
 EM_TOLERANCE = 1e-3

@@ -49,7 +49,8 @@ WEIGHT_STEPS = 1024
 BATCH_ROWS = 65_536
 """Rows that are read at once."""
 MAX_CACHED_ROWS = 300_000
-"""Most rows of a table in memory that are cached for scoring; times: benchmarks/RESULTS.md."""
+"""Most rows of a table in memory that are cached for scoring; times:
+docs/experiments/central.md."""
 MAX_CACHED_ROWS_REMOTE = 100_000
 """Most rows of any other table that are cached for scoring."""
 

@@ -23,7 +23,10 @@ COMMANDS = {
     "invite": ("federated.align", "Write down who aligns rows before a vertical round."),
     "align": ("federated.align", "An owner: keep the rows whose ids all owners have."),
     "collect": ("federated.collect", "The collector: carry messages, add up or match."),
-    "provide": ("federated.parties", "A provider: count, hide and send one's own table."),
+    "provide": (
+        "federated.parties",
+        "A provider: count its own table, and send the counts hidden.",
+    ),
     "label": ("federated.parties", "The label provider of a vertical round."),
     "receive": ("federated.parties", "The receiver: open the result and write the model."),
 }

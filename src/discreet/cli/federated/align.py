@@ -31,10 +31,18 @@ __all__ = ["align", "invite"]
         '    --collector c.card.json --ids "patient number, 8 digits" -o invitation.json',
     )
 )
-@click.option("--owner", "owners", multiple=True, required=True, help="A card; repeat it.")
+@click.option(
+    "--owner", "owners", multiple=True, required=True, help="Card of an owner; once for each owner."
+)
 @click.option("--collector", required=True, help="The collector's card.")
-@click.option("--ids", default="", help="What the ids are and how they are spelt, in words.")
-@click.option("--pad-to", type=click.IntRange(1), help="Fill every list up, to hide its length.")
+@click.option(
+    "--ids", default="", help="Description of the ids and their spelling, for the owners."
+)
+@click.option(
+    "--pad-to",
+    type=click.IntRange(1),
+    help="Pad every list to this length, to hide how long it is.",
+)
 @click.option(
     "--round",
     "number",
@@ -43,7 +51,9 @@ __all__ = ["align", "invite"]
     show_default=True,
     help="Number of this alignment.",
 )
-@click.option("--deadline", type=click.FloatRange(1), help="Seconds from now.")
+@click.option(
+    "--deadline", type=click.FloatRange(1), help="Deadline of the alignment, in seconds from now."
+)
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The invitation file to write.")
 def invite(
     owners: tuple[str, ...],
@@ -83,13 +93,15 @@ def invite(
 @click.argument("invitation")
 @click.argument("data")
 @click.option("--id", "--id-column", "id_column", required=True, help="The column of ids.")
-@click.option("--state", required=True, help="A folder for the secret and what was sent.")
+@click.option(
+    "--state", required=True, help="Folder that keeps the secret and what was sent, for a restart."
+)
 @click.option(
     "-o",
     "--output",
     type=make_output("", resumable=True),
     required=True,
-    help="A .csv or .parquet file to write.",
+    help="The .csv or .parquet file to write.",
 )
 @json_option
 @add_party_options
@@ -108,8 +120,8 @@ def align(
 ) -> None:
     """Sign INVITATION and write the rows of DATA whose ids all owners have, in a common order.
 
-    Nobody learns the ids that are not common to all. Killed and started again with the same
-    --state, it goes on where it was.
+    Nobody learns the ids that are not common to all. If it is stopped and started again with the
+    same --state, it continues where it was.
     """
     try:
         from discreet.federated.alignment.owner_program import run_owner as run_alignment

@@ -34,8 +34,10 @@ FINISHED_LINGER_SECONDS = 60.0
 )
 @click.argument("manifest")
 @click.option("--identity", required=True, help="The collector's own identity file.")
-@click.option("--state", required=True, help="A folder for what was received, to start again.")
-@click.option("--key", help="A Paillier key, in mode probabilities.")
+@click.option("--state", required=True, help="Folder that keeps what was received, for a restart.")
+@click.option(
+    "--key", help="The collector's Paillier key; needed for Paillier rounds in mode probabilities."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -62,8 +64,8 @@ def collect(
 ) -> None:
     """Take signatures and submissions of the round in MANIFEST until the receiver has the result.
 
-    MANIFEST may also be an invitation; then blinded lists of ids are carried and matched.
-    Killed and started again with the same --state, it goes on where it was.
+    MANIFEST may also be an invitation; then blinded lists of ids are carried and matched. If it is
+    stopped and started again with the same --state, it continues where it was.
     """
     try:
         from discreet.federated.agreement.invitation import Invitation

@@ -31,7 +31,9 @@ known_option = click.option(
 )
 yes_option = click.option("--yes", is_flag=True, help="Sign what is shown without being asked.")
 unprotected_option = click.option(
-    "--unprotected", is_flag=True, help="Take part although no epsilon is promised: exact counts."
+    "--unprotected",
+    is_flag=True,
+    help="Take part even if no epsilon is promised, so that exact counts are opened.",
 )
 
 

@@ -45,7 +45,12 @@ def add_party_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--authority", help="CA certificate of the collector's TLS certificate."),
         known_option,
         yes_option,
-        click.option("--collector", "url", required=True, help="The collector's address."),
+        click.option(
+            "--collector",
+            "url",
+            required=True,
+            help="Address of the collector, such as https://collector.example:8443.",
+        ),
         click.option("--identity", required=True, help="Your own identity file."),
     ):
         command = option(command)
@@ -57,11 +62,15 @@ def _add_holder_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         unprotected_option,
         click.option(
-            "--budget-total", type=float, help="Total epsilon with which to make a new ledger."
+            "--budget-total", type=float, help="Total epsilon of the ledger, if it is new."
         ),
-        click.option("--budget-file", help="A ledger that this submission is charged to."),
-        click.option("--id", "id_column", help="The column that rows are aligned by; vertical."),
-        click.option("--state", required=True, help="A folder for what was sent."),
+        click.option("--budget-file", help="Ledger to which this submission is charged."),
+        click.option(
+            "--id", "id_column", help="Column by which rows are aligned; for vertical rounds."
+        ),
+        click.option(
+            "--state", required=True, help="Folder that keeps what was sent, for a restart."
+        ),
     ):
         command = option(command)
     return command
@@ -176,11 +185,14 @@ def label(manifest: str, data: str, **options: Any) -> None:
     )
 )
 @click.argument("manifest")
-@click.option("--key", help="A Paillier key, in mode counts of a horizontal round.")
+@click.option(
+    "--key",
+    help="The receiver's Paillier key; needed for horizontal Paillier rounds in mode counts.",
+)
 @click.option(
     "--statistics",
     type=make_output("statistics", resumable=True),
-    help="Also write the noised totals; mode counts.",
+    help="Also write the noisy totals; only in mode counts.",
 )
 @click.option(
     "-o",
@@ -189,7 +201,7 @@ def label(manifest: str, data: str, **options: Any) -> None:
     required=True,
     help="The model file to write.",
 )
-@click.option("--state", help="A folder for the key of the round.  [default: IDENTITY.state]")
+@click.option("--state", help="Folder that keeps the key of the round.  [default: IDENTITY.state]")
 @add_party_options
 def receive(
     manifest: str,
@@ -217,6 +229,6 @@ def receive(
             connection, state_folder, write_release, private_key, known_cards
         )
     for feature_name in release.inconsistent:  # also with --quiet
-        warning = "its totals contradict the others'; a provider may not be honest"
+        warning = "its totals contradict the others'; a provider may be dishonest"
         click.echo(f"{feature_name}: {warning}", err=True)
     get_progress_reporter().say(str(release.model.guarantee))

@@ -34,13 +34,25 @@ __all__ = ["rehearse"]
 )
 @click.argument("schema")
 @click.option(
-    "--provider", "providers", multiple=True, required=True, help="NAME=TABLE; repeat it."
+    "--provider",
+    "providers",
+    multiple=True,
+    required=True,
+    help="A provider and its table, as NAME=TABLE; once for each provider.",
 )
-@click.option("--label", help="NAME=TABLE of the label provider; makes the round vertical.")
-@click.option("--columns", multiple=True, help="NAME=feature,feature where tables share features.")
-@click.option("--id", "id_column", help="The column that rows are aligned by; vertical.")
+@click.option(
+    "--label", help="The label provider and its table, as NAME=TABLE; makes the round vertical."
+)
+@click.option(
+    "--columns",
+    multiple=True,
+    help="Who counts which features, as NAME=feature,feature; needed if tables share features.",
+)
+@click.option("--id", "id_column", help="Column by which rows are aligned; for vertical rounds.")
 @add_terms_options
-@click.option("--paillier", is_flag=True, help="Paillier encryption; without it, masks.")
+@click.option(
+    "--paillier", is_flag=True, help="Hide counts by Paillier encryption instead of masks."
+)
 @click.option(
     "--deadline",
     type=click.FloatRange(1),
@@ -59,8 +71,8 @@ def rehearse(
 ) -> None:
     """Run a whole round on this machine, with keys that are thrown away.
 
-    Every party is a process, as it would be on its own machine. This machine sees every table,
-    so the model promises nothing: use it to try out a schema, tables and settings.
+    Every party is a process, as it would be on its own machine. This machine sees every table, so
+    nobody is protected: use it to try out a schema, tables and settings.
     """
     try:
         from discreet.federated.rehearsal import Rehearsal, RehearsalRequest, write_agreement

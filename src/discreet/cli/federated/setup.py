@@ -27,14 +27,16 @@ def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for the terms of a round."""
     for option in (
         click.option(
-            "--moments", multiple=True, help="A numeric feature to be summed, not binned."
+            "--moments",
+            multiple=True,
+            help="Numeric feature to be summed instead of binned; repeat it for several.",
         ),
         click.option(
             "--bins",
             type=click.IntRange(1, 1024),
             default=8,
             show_default=True,
-            help="Bins of numeric features.",
+            help="Number of bins of each numeric feature.",
         ),
         click.option(
             "--tolerated",
@@ -48,9 +50,9 @@ def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["counts", "probabilities"]),
             default="counts",
             show_default=True,
-            help="What the receiver gets.",
+            help="What the receiver gets: noisy counts, or the model's probabilities only.",
         ),
-        click.option("--epsilon", type=float, required=True, help="Per person and in total."),
+        click.option("--epsilon", type=float, required=True, help="Epsilon per person, in total."),
     ):
         command = option(command)
     return command
@@ -59,7 +61,12 @@ def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(epilog=format_example("discreet federated identity hospital-a --folder keys"))
 @click.argument("name")
 @click.option(
-    "--folder", "place", type=OUTPUT_FOLDER, default=".", show_default=True, help="Where to write."
+    "--folder",
+    "place",
+    type=OUTPUT_FOLDER,
+    default=".",
+    show_default=True,
+    help="Folder to write the keys to.",
 )
 @click.option(
     "--paillier",
@@ -172,14 +179,28 @@ def _write_secret(path: Path, text: str) -> str:
     )
 )
 @click.argument("schema")
-@click.option("--provider", "providers", multiple=True, required=True, help="A card; repeat it.")
-@click.option("--collector", required=True, help="The collector's card.")
-@click.option("--receiver", required=True, help="The receiver's card.")
-@click.option("--label", help="The label provider's card; makes the round vertical.")
-@click.option("--columns", multiple=True, help="NAME=feature,feature: who holds what; vertical.")
-@click.option("--rows", type=click.IntRange(1), help="Rows that all providers hold; vertical.")
+@click.option(
+    "--provider",
+    "providers",
+    multiple=True,
+    required=True,
+    help="Card of a provider; once for each provider.",
+)
+@click.option("--collector", required=True, help="Card of the collector.")
+@click.option("--receiver", required=True, help="Card of the receiver.")
+@click.option("--label", help="Card of the label provider; makes the round vertical.")
+@click.option(
+    "--columns",
+    multiple=True,
+    help="Who holds which features, as NAME=feature,feature; for vertical rounds.",
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(1),
+    help="Number of rows, which all providers hold; for vertical rounds.",
+)
 @add_terms_options
-@click.option("--key", help="A Paillier public key; without it, the round uses masks.")
+@click.option("--key", help="Paillier public key of the round; without it, the round uses masks.")
 @click.option(
     "--round",
     "number",
@@ -188,7 +209,9 @@ def _write_secret(path: Path, text: str) -> str:
     show_default=True,
     help="Number of this round.",
 )
-@click.option("--deadline", type=click.FloatRange(1), help="Seconds from now.")
+@click.option(
+    "--deadline", type=click.FloatRange(1), help="Deadline of the round, in seconds from now."
+)
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The manifest file to write.")
 def manifest(
     schema: str,

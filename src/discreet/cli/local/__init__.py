@@ -14,9 +14,9 @@ from discreet.cli.output import format_example
 __all__ = ["local"]
 
 COMMANDS = {
-    "size": ("local.plan", "Respondents for a wanted precision, or the reverse."),
+    "size": ("local.plan", "How many respondents give which precision."),
     "plan": ("local.plan", "Decide what is asked, by which mechanism, of how many."),
-    "check": ("local.plan", "Check what a plan states; compute a later wave's shares again."),
+    "check": ("local.plan", "Check a plan; compute the shares of a later wave again."),
     "report": ("local.plan", "One person's device: turn a record into a randomized report."),
     "perturb": ("local.plan", "Simulate many devices on a table of raw data."),
     "shuffle": ("local.plan", "The anonymiser: strip ids and order from reports."),

@@ -49,8 +49,12 @@ MODEL_QUALITY_NOTE = (
 
 report = make_answer_command(
     PLAN,
-    click.option("--group", type=click.IntRange(min=0), help="The question you were assigned."),
-    click.option("--again", is_flag=True, help="A further report, where the plan allows several."),
+    click.option(
+        "--group", type=click.IntRange(min=0), help="Number of the question that you were assigned."
+    ),
+    click.option(
+        "--again", is_flag=True, help="Make a further report, if the plan allows several."
+    ),
 )
 perturb = make_simulate_command(PLAN)
 shuffle = make_shuffle_command(PLAN)
@@ -72,7 +76,7 @@ train = make_train_command(PLAN)
     )
 )
 @click.argument("path", metavar="SCHEMA")
-@click.option("--epsilon", type=float, required=True, help="Total per person.")
+@click.option("--epsilon", type=float, required=True, help="Epsilon per person, in total.")
 @click.option(
     "--respondents",
     type=click.IntRange(min=1),
@@ -85,14 +89,14 @@ train = make_train_command(PLAN)
     "--shuffled",
     is_flag=True,
     help="An anonymiser shuffles the reports: epsilon and delta hold for what it passes on, and "
-    "each report has the largest epsilon of its own that keeps them.",
+    "each report gets the largest epsilon of its own that allows this.",
 )
 @click.option("--delta", type=float, help="Delta of the shuffle; 1e-8 if left out.")
 @click.option(
     "--after",
     multiple=True,
     metavar="TALLY",
-    help="The tally of an earlier wave; all of them, in their order. The plan names it.",
+    help="Tally of an earlier wave; give those of all earlier waves, in order. The plan names it.",
 )
 @click.option(
     "--everyone",
@@ -104,7 +108,8 @@ train = make_train_command(PLAN)
     type=click.Choice(["auto", "pairs", "paper"]),
     default="auto",
     show_default=True,
-    help="Bundles of features; each feature with the class; or that and the class alone.",
+    help="What the questions are about. auto: bundles of features where that is more precise; "
+    "pairs: each feature with the class; paper: pairs, and the class alone.",
 )
 @click.option(
     "--oracle",
@@ -113,13 +118,15 @@ train = make_train_command(PLAN)
     show_default=True,
     help="How answers are randomized.",
 )
-@click.option("--theta", type=float, help="Threshold of the oracle 'the'; the best if left out.")
+@click.option(
+    "--theta", type=float, help="Threshold of the oracle 'the'; the best one if left out."
+)
 @click.option(
     "--bins",
     type=click.IntRange(1, 1024),
     default=8,
     show_default=True,
-    help="Bins of numeric features.",
+    help="Number of bins of each numeric feature.",
 )
 @click.option(
     "--numeric",
@@ -133,7 +140,8 @@ train = make_train_command(PLAN)
     type=click.Choice(["1", "2", "3", "hybrid"]),
     default="hybrid",
     show_default=True,
-    help="With --numeric gaussian: all features at once; one coordinate; one feature; hybrid.",
+    help="With --numeric gaussian, what a person is asked. 1: all features; 2: one coordinate; 3: "
+    "one feature; hybrid: one coordinate, by the hybrid mechanism.",
 )
 @click.option(
     "--mechanism",
@@ -147,14 +155,14 @@ train = make_train_command(PLAN)
     type=click.Choice(["draw", "groups"]),
     default="draw",
     show_default=True,
-    help="People draw their question, or you assign it.",
+    help="Whether people draw their question or you assign it.",
 )
 @click.option(
     "--reports",
     type=click.IntRange(1, 1000),
     default=1,
     show_default=True,
-    help="Reports a person may send; they share the epsilon.",
+    help="Number of reports that a person may send; they share the epsilon.",
 )
 @click.option(
     "--cut",
@@ -163,12 +171,19 @@ train = make_train_command(PLAN)
     show_default=True,
     help="Bins of equal width, or of equal frequency in the public sample.",
 )
-@click.option("--pca", type=click.IntRange(min=1), help="Replace numbers by N components.")
-@click.option("--dca", type=click.IntRange(min=1), help="The same, with discriminant components.")
+@click.option(
+    "--pca",
+    type=click.IntRange(min=1),
+    help="Replace the numeric features by this many principal components.",
+)
+@click.option(
+    "--dca", type=click.IntRange(min=1), help="The same, with discriminant components (DCA)."
+)
 @click.option(
     "--public-sample",
     "sample",
-    help="Records that are public anyway, for --cut quantile, --pca and --dca; never private data.",
+    help="Table of records that are public anyway, for --cut quantile, --pca and --dca; never "
+    "private data.",
 )
 @click.option("-o", "--output", type=OUTPUT, help="The file to write instead of standard output.")
 @json_option
@@ -253,7 +268,10 @@ def _refuse_fixed_options(options: PlanOptions) -> None:
 )
 @click.argument("path", metavar="PLAN")
 @click.option(
-    "--after", multiple=True, metavar="TALLY", help="The tally of an earlier wave; all of them."
+    "--after",
+    multiple=True,
+    metavar="TALLY",
+    help="Tally of an earlier wave; give those of all earlier waves.",
 )
 @json_option
 def check(path: str, after: tuple[str, ...], as_json: bool) -> None:
@@ -361,9 +379,11 @@ def _print_plan(plan: Plan, source: str | None) -> None:
     )
 )
 @click.argument("schema")
-@click.option("--epsilon", type=float, required=True, help="Per person and total.")
-@click.option("--precision", type=float, help="Wanted standard error of every cell, as a share.")
-@click.option("--respondents", type=click.IntRange(min=1), help="How many are expected.")
+@click.option("--epsilon", type=float, required=True, help="Epsilon per person, in total.")
+@click.option(
+    "--precision", type=float, help="Wanted standard error of every cell, as a share such as 0.01."
+)
+@click.option("--respondents", type=click.IntRange(min=1), help="Number of people expected.")
 @click.option(
     "--bins",
     type=click.IntRange(1, 1024),
@@ -382,8 +402,8 @@ def size(
 ) -> None:
     """Find the number of respondents for a wanted precision, or the precision for a number.
 
-    Everything follows from the variances of the mechanisms; nothing is read but the public schema.
-    It says how precise the estimated tables are, not how good a model made from them will be.
+    The figures follow from the variances of the mechanisms; only the public schema is read. They
+    say how precise the estimated tables are, not how good a model made from them will be.
     """
     from discreet.collection.sample_size import compute_required_respondents
     from discreet.local.inversion import compute_precision

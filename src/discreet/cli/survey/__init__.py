@@ -23,7 +23,7 @@ COMMANDS = {
     "randomize": ("survey.train", "Simulate many devices on a table of true answers."),
     "shuffle": ("survey.train", "The anonymiser: strip ids and order from sheets."),
     "tally": ("survey.train", "Add up sheets."),
-    "estimate": ("survey.train", "How many people a predicate holds for."),
+    "estimate": ("survey.train", "Estimate for how many people a condition holds."),
     "train": ("survey.train", "Turn a tally into a model."),
     "test": ("survey.train", "A model's accuracy on people whose sheets are randomized."),
 }

@@ -71,7 +71,7 @@ def new(output: str | None, as_json: bool) -> None:
     questionnaire = Questionnaire.from_yaml(example_text)
     file_suffix = output.lower().rpartition(".")[2]
     if file_suffix not in ("yaml", "yml", "json"):
-        raise FormatError(f"{output}: a questionnaire is a .yaml or .json file; name it so")
+        raise FormatError(f"{output}: a questionnaire is a .yaml or .json file; choose such a name")
     write_file(output, questionnaire.to_json() if file_suffix == "json" else example_text)
     if as_json:
         print_json({"output": output, "digest": questionnaire.digest})
@@ -157,9 +157,13 @@ def _make_questionnaire_body(questionnaire: Questionnaire) -> dict[str, Any]:
 @click.argument("path", metavar="QUESTIONNAIRE")
 @click.option("--language", default="en", show_default=True, help="Language of the form: en, de, …")
 @click.option(
-    "--announcement", "words", help="Questions and answers in that language, where it has them."
+    "--announcement",
+    "words",
+    help="Announcement from which translations of questions and answers are taken.",
 )
-@click.option("--texts", help="JSON: the form's own texts in a language that is not here.")
+@click.option(
+    "--texts", help="JSON file of the form's own texts, for a language that discreet does not have."
+)
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The .html file to write.")
 @json_option
 def form(
@@ -215,8 +219,10 @@ def _read_words(
 )
 @click.argument("path", metavar="QUESTIONNAIRE")
 @click.argument("predicates", metavar="[PREDICATE]...", nargs=-1)
-@click.option("--precision", type=float, help="Wanted standard error of every share, as a share.")
-@click.option("--respondents", type=click.IntRange(1, 10**15), help="How many are expected.")
+@click.option(
+    "--precision", type=float, help="Wanted standard error of every share, as a share such as 0.01."
+)
+@click.option("--respondents", type=click.IntRange(1, 10**15), help="Number of people expected.")
 @json_option
 def size(
     path: str,
@@ -227,10 +233,10 @@ def size(
 ) -> None:
     """Find the respondents that a QUESTIONNAIRE needs for a wanted precision, or the reverse.
 
-    For all shares of answers, alone and together with the target; or for those of PREDICATEs.
-    The figures hold for every population, so real ones are often better. They say how precise
-    shares are, not how good a model will be: for that, try it with "discreet survey randomize" on
-    invented people.
+    The precision is that of all shares of answers, alone and together with the target, or of the
+    share of people for whom a PREDICATE holds. It is what every population has at least; real ones
+    are often better. It does not say how good a model will be: try that with "discreet survey
+    randomize" on invented people.
     """
     from discreet.collection.sample_size import compute_required_respondents
     from discreet.survey.inversion import compute_precision

@@ -28,16 +28,19 @@ __all__ = ["privacy"]
     )
 )
 @click.argument("path", metavar="QUESTIONNAIRE")
-@click.option("--prior", help='JSON: what is believed beforehand, {"smokes": [0.8, 0.2], …}.')
-@click.option("--model", help="The released model: what everybody can know afterwards.")
+@click.option(
+    "--prior",
+    help='JSON file of what is believed beforehand: {"smokes": [0.8, 0.2], …}.',
+)
+@click.option("--model", help="Released model, taken as what is believed beforehand.")
 @json_option
 def privacy(path: str, prior: str | None, model: str | None, as_json: bool) -> None:
     """Say how private the answers to a QUESTIONNAIRE are, in words and in figures.
 
-    First what everybody may rely on (epsilon), whatever others know. Then how often somebody who
-    sees a sheet, and believes beforehand what --prior or --model says (all answers equally likely
-    if neither is given), would guess a true answer wrongly. Last the figures of the literature,
-    PSE and REC, each with an explanation.
+    Prints three things. First, what everybody may rely on (epsilon), no matter what others know.
+    Second, how often somebody would guess a true answer wrongly who sees a sheet and believes
+    beforehand what --prior or --model states (all answers equally likely if neither is given).
+    Third, two figures of the literature, PSE and REC, with an explanation.
     """
     from discreet.model import NaiveBayesModel
     from discreet.survey.beliefs import Beliefs
@@ -92,9 +95,9 @@ def _print_measure(
     printer.print(loss_table)
     printer.print("\nHow often a guess would be wrong\n")
     printer.print(
-        f"Somebody sees a sheet and believes this beforehand: {belief_text}. Of 100 guesses at "
-        "the true answer, this many are wrong; 0 would be no privacy. 'Knows one more': they know "
-        "one other true answer of the same person too."
+        f"Somebody sees a sheet and believes this beforehand: {belief_text}. Of 100 guesses at the "
+        "true answer, this many are wrong; 0 would be no privacy. 'Knows one more': they also "
+        "know one other true answer of the same person."
     )
     guess_table = make_table("", "question", ">wrong, sheet", ">wrong, knows one more")
     for group_index, group in enumerate(questionnaire.groups):
@@ -143,8 +146,8 @@ def _print_published(
     printer.print("\nThe figures of the literature\n")
     printer.print(
         "PSE (privacy of a single entry): the chance that a guess from the one randomized answer "
-        "is wrong. REC (recoverability): how much of an answer rules between answers give back "
-        "once a model is known; I: another true answer is known, II: only the sheet. The "
+        "is wrong. REC (recoverability): how much of an answer can be recovered by rules between "
+        "answers, once a model is known; I: another true answer is known, II: only the sheet. The "
         "literature calls PSE - REC the privacy that is left. It is not: REC I is always 1, so the "
         "difference is never above 0, however private the answers are. Rely on the parts above."
     )

@@ -20,9 +20,15 @@ LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 answer = make_answer_command(
     QUESTIONNAIRE,
     click.option(
-        "--personal", help="JSON: own answers to the personal questions, where asked for."
+        "--personal",
+        help="JSON file of the person's own answers to the personal questions, if "
+        "the questionnaire asks for them.",
     ),
-    click.option("--by-hand", is_flag=True, help="RECORD is what was ticked after a draw by hand."),
+    click.option(
+        "--by-hand",
+        is_flag=True,
+        help="RECORD holds what was ticked on paper, after a draw by hand.",
+    ),
 )
 randomize = make_simulate_command(QUESTIONNAIRE)
 shuffle = make_shuffle_command(QUESTIONNAIRE)
@@ -88,7 +94,7 @@ def estimate(tally: str, predicate: str, level: float, as_json: bool) -> None:
     noise_std = share_estimate.noise_variance**0.5
     printer.print(f"           ± {noise_std:,.1f} by the randomization alone (one deviation)")
     printer.print(
-        f"unbiased   {share_estimate.unbiased:.4f}   ({share_estimate.count:,.1f} people; may lie "
+        f"unbiased   {share_estimate.unbiased:.4f}   ({share_estimate.count:,.1f} people; may be "
         "outside)"
     )
 
@@ -111,7 +117,7 @@ def estimate(tally: str, predicate: str, level: float, as_json: bool) -> None:
     "--personal-hits",
     type=(int, int),
     metavar="HITS PEOPLE",
-    help="Of people who sent no sheet: on how many of their personal answers the model was right.",
+    help="Of PEOPLE who sent no sheet, the number on whose personal answers the model was right.",
 )
 @json_option
 def test(
@@ -119,8 +125,8 @@ def test(
 ) -> None:
     """Estimate the accuracy of a MODEL on the people of a TALLY, whose sheets are randomized.
 
-    Take people whom the model was not trained on. Nobody sends more than their sheet: how often
-    the model is right on made-up answers follows from their public law.
+    Use people on whom the model was not trained. Nobody sends more than their sheet: how often the
+    model is right on made-up answers follows from the public law of these answers.
     """
     from discreet.collection.ingest import read_tally
     from discreet.model import NaiveBayesModel
@@ -139,7 +145,7 @@ def test(
     printer = make_console()
     interval_text = f"({level:.0%} interval {lower_bound:.3f} to {upper_bound:.3f})"
     printer.print(f"accuracy   {accuracy_estimate.accuracy:.3f}   {interval_text}")
-    printer.print(f"unbiased   {accuracy_estimate.unbiased:.3f}   (may lie outside 0 to 1)")
+    printer.print(f"unbiased   {accuracy_estimate.unbiased:.3f}   (may be outside 0 to 1)")
     printer.print(
         f"sheets     {accuracy_estimate.people:,}; right on {accuracy_estimate.observed:.3f} of "
         "them as sent"

@@ -86,7 +86,7 @@ def describe_agreement(agreement: Manifest | Invitation) -> str:
     lines = [
         _format_title(agreement),
         "",
-        "Who takes part (compare fingerprints over another line):",
+        "Who takes part (compare fingerprints by telephone or in person):",
     ]
     for party in summary["parties"]:
         lines.append(f"  {party['name']}, {party['role']}, {party['fingerprint']}")

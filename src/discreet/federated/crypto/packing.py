@@ -79,8 +79,8 @@ class Slots:
         if len(plaintexts) != self.count_plaintexts(counter_count):
             raise ProtocolError(
                 "wrong-length",
-                f"{counter_count} counters lie in {self.count_plaintexts(counter_count)} "
-                f"plaintexts, not in {len(plaintexts)}",
+                f"{counter_count} counters need {self.count_plaintexts(counter_count)} plaintexts, "
+                f"not {len(plaintexts)}",
             )
         slot_bytes, slot_parts = self.width // 8, []
         for plaintext_index, plaintext in enumerate(plaintexts):

@@ -114,7 +114,7 @@ def unseal(key: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
             yield cipher.decrypt(_make_nonce(segment_index, is_last), segment, None)
     except (InvalidTag, ValueError):
         raise ProtocolError(
-            "malformed", "a sealed message does not open: it was changed, or meant for others"
+            "malformed", "a sealed message cannot be opened: it was changed, or meant for others"
         ) from None
 
 

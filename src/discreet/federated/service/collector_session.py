@@ -320,7 +320,7 @@ class CollectorSession(ABC, Generic[AgreementT]):
             if self.is_overdue:
                 return (
                     f"the deadline has passed; {self._describe_result()}. Started again with the "
-                    "same state folder, the collector serves it still"
+                    "same state folder, the collector still serves it"
                 )
             if self.has_result:
                 return self._describe_result()

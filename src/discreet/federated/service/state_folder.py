@@ -97,7 +97,7 @@ class StateFolder:
         if self.read("finished") is not None:
             self._erase_secrets(identity)  # should it have been killed in between
             raise ProtocolError(
-                "late", f"{identity.name} has finished this round; its key for it is deleted"
+                "late", f"{identity.name} has finished this round; its key for the round is deleted"
             )
         self._tidy_finished_rounds()
         try:
