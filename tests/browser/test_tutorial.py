@@ -104,8 +104,11 @@ def test_the_tutorial_works_to_the_letter(links: dict[str, str], chromium: Any) 
 
 
 def test_every_picture_is_used_and_small() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
     for page, most in ((PAGE, 600_000), (ROOT / "docs" / "pages.md", 900_000)):
         used = set(re.findall(r"\(pictures/(.+?)\)", page.read_text("utf-8")))
+        folder = (page.parent / "pictures").relative_to(ROOT)
+        used |= set(re.findall(rf'src="{folder}/(.+?)"', readme))
         found = {path.name: path.stat().st_size for path in (page.parent / "pictures").iterdir()}
         assert set(found) == used
         assert sum(found.values()) < most
