@@ -878,7 +878,7 @@ MUTANTS = [
     Mutant("server/arrivals.py", "compare_reports",
            "row == known_row",
            "True", STEPS),
-    Mutant("server/arrivals.py", "read_state",
+    Mutant("server/arrivals.py", "read_intake_state",
            "state == 'draft'",
            "False", STEPS),
     Mutant("server/arrivals.py", "find_known_reports",

@@ -181,7 +181,9 @@ def test_with_the_check_left_out_a_round_ends_normally_and_gives_chosen_people_a
     victims, marks = [3, 7, 11, 19], {3: 1, 7: 10**6, 11: 10**12, 19: 10**18}
 
     label = vertical.LabelProvider(PARTIES["labels"], manifest, key)
-    label.protocol.hide_labels = marking(label, marks, (lifted, label.protocol.public.n_squared))
+    label.protocol.make_label_hider = marking(
+        label, marks, (lifted, label.protocol.public.n_squared)
+    )
     for card, message in zip(manifest.providers, label.make_all_labels(codes), strict=True):
         provider = vertical.VerticalProvider(PARTIES[card.name], manifest)
         provider.receive(message.to_bytes())

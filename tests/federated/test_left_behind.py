@@ -216,7 +216,7 @@ def test_a_refused_provider_leaves_nothing_to_guess_from(twin, tmp_path, monkeyp
     manifest = unsigned(horizontal_manifest(epsilon=1.0, deadline=soon(900)))
     right = (coded(_count_source(manifest, frame(1)).tolist()),)
     with RoundClient("http://127.0.0.1:9", PARTIES["hospital-a"], manifest) as line:
-        line.leave_if_alone()
+        line.allow_leaving()
         with pytest.raises(ProtocolError, match="is gone"):
             run_provider(line, ProviderInput(frame(1)), tmp_path / "alone")
     known = (PARTIES["hospital-b"].card,)

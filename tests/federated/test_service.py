@@ -241,7 +241,7 @@ class Desk:
     def send_message(self, message):
         self.sent.append(message.to_bytes())
 
-    def leave_if_alone(self):
+    def allow_leaving(self):
         pass
 
     def wait_for_end(self):

@@ -254,7 +254,7 @@ def test_all_that_the_label_provider_opens_is_uniform(mode):
             seen["rows"].append(held(content[:-size]).tolist())
             seen["padded"].append(held(content[-size:]).tolist())
             payload = Payload(said[name, "labels", "tables"]).get_slice(0, -32)
-            add_up = way.read_tables(PARTIES["labels"], PARTIES[name].card, payload, codes)
+            add_up = way.make_table_summer(PARTIES["labels"], PARTIES[name].card, payload, codes)
             sums = add_up(None, dealt[start : start + size])
             seen["sums"].append(held(sums).tolist())
             start += size

@@ -16,7 +16,7 @@ from discreet.server.arrivals import (
     decide_outcomes,
     find_known_reports,
     find_unspent_codes,
-    read_state,
+    read_intake_state,
     store_arrivals,
 )
 from discreet.server.database import Database
@@ -45,7 +45,7 @@ def test_the_state_is_that_of_the_survey_unless_its_days_say_otherwise(database:
         with database.write() as connection:
             surveys.set_state(connection, number, stored)
             for by_date in ("open", "draft", "closed"):
-                met[stored, by_date], longest = read_state(connection, number, by_date)
+                met[stored, by_date], longest = read_intake_state(connection, number, by_date)
                 assert longest > 0
     assert met == {
         ("open", "open"): "open",
@@ -55,7 +55,7 @@ def test_the_state_is_that_of_the_survey_unless_its_days_say_otherwise(database:
         **{("closed", by_date): "closed" for by_date in ("open", "draft", "closed")},
     }
     with database.read() as connection:
-        assert read_state(connection, number + 1, "open") == ("not-found", 0)
+        assert read_intake_state(connection, number + 1, "open") == ("not-found", 0)
 
 
 def test_a_report_is_known_while_it_waits_after_it_was_settled_and_as_withdrawn(

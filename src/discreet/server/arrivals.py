@@ -4,8 +4,9 @@ An arrival waits in its own table, sealed, until it is settled. An id is known f
 ``report`` or ``withdrawn``; the same content again is a repetition, other content under the same
 id is refused. The code of an invitation is spent by the row that stores the report.
 
-:func:`store_arrivals` looks up what is there (:func:`read_state`, :func:`find_known_reports`,
-:func:`find_unspent_codes`), decides (:func:`decide_outcomes`), then stores what is counted.
+:func:`store_arrivals` looks up what is there (:func:`read_intake_state`,
+:func:`find_known_reports`, :func:`find_unspent_codes`), decides (:func:`decide_outcomes`), then
+stores what is counted.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def store_arrivals(
         What the dates of the announcement say about today.
     """
     lock_survey(connection, survey_number)
-    state, longest_bytes = read_state(connection, survey_number, state_by_date)
+    state, longest_bytes = read_intake_state(connection, survey_number, state_by_date)
     keys = load_live_keys(connection, survey_number)
     known_reports = find_known_reports(
         connection, survey_number, keys, [arrival.row.id for arrival in arrivals]
@@ -80,7 +81,7 @@ def store_arrivals(
     return outcomes
 
 
-def read_state(
+def read_intake_state(
     connection: sql.Connection, survey_number: int, state_by_date: str
 ) -> tuple[Any, int]:
     """Read the outcome of new reports to a survey, and the bytes of its longest report.
@@ -141,7 +142,7 @@ def decide_outcomes(
     stored_reports : mapping of id to ReportRow
         As from :func:`find_known_reports`.
     state : str
-        As from :func:`read_state`.
+        As from :func:`read_intake_state`.
     unspent_codes : set of bytes, optional
         Of the codes that came with arrivals; None where no invitation is needed.
     """

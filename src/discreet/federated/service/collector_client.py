@@ -117,7 +117,7 @@ class CollectorClient(Generic[AgreementT]):
         """Wait for a message; what the folder has of its body is not fetched again."""
         return self.transfer.fetch_message(kind, sender, state_folder)
 
-    def leave_if_alone(self) -> None:
+    def allow_leaving(self) -> None:
         """From now on leave if the collector does not answer for long: nothing depends on it."""
         self.patience.may_leave = True
 
@@ -126,7 +126,7 @@ class CollectorClient(Generic[AgreementT]):
         received = Message.create(
             self.identity, self.agreement, "received", self.agreement.collector.name, b""
         )
-        self._end_round(
+        self._take_last_step(
             lambda: self.send_message(received),
             ("lonely", "abandoned"),
             "the result is kept, but the collector is gone; it is not known whether it "
@@ -135,22 +135,25 @@ class CollectorClient(Generic[AgreementT]):
 
     def wait_for_end(self) -> None:
         """Wait until the collector has everything, or has given up, or has long been gone."""
-        self._end_round(
+        self._take_last_step(
             lambda: self.connection.wait_until_ready(lambda state: state == "done" or None),
             ("lonely",),
             "everything was sent and accepted, but the collector is gone; it is not known "
             "whether the round has ended",
         )
 
-    def _end_round(
-        self, take_last_step: Callable[[], object], bearable: tuple[Reason, ...], gone_line: str
+    def _take_last_step(
+        self,
+        take_last_step: Callable[[], object],
+        tolerated_reasons: tuple[Reason, ...],
+        gone_line: str,
     ) -> None:
         """Take the last step and leave; a collector that is gone is reported, not an error."""
-        self.leave_if_alone()
+        self.allow_leaving()
         try:
             take_last_step()
         except ProtocolError as error:
-            if error.reason not in bearable:
+            if error.reason not in tolerated_reasons:
                 raise
             self.reporter.say(gone_line)
             return

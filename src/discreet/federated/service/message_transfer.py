@@ -66,7 +66,7 @@ class MessageTransfer:
             previous_size = upload_progress.have
             make_arguments = partial(self._make_chunk_request, message, upload_progress.have)
             upload_progress = self._parse_upload_progress(
-                message, self.connection.send_chunk("POST", "/messages", make_arguments)
+                message, self.connection.transfer_chunk("POST", "/messages", make_arguments)
             )
             stalled_chunks = 0 if upload_progress.have > previous_size else stalled_chunks + 1
             if stalled_chunks > self.policy.max_stalled_chunks:
@@ -139,7 +139,9 @@ class MessageTransfer:
             limit = self.connection.chunk_bytes
             return {"params": {"kind": kind, "sender": sender, "offset": offset, "limit": limit}}
 
-        response = self.connection.send_chunk("GET", f"/messages/{self.own_name}", make_arguments)
+        response = self.connection.transfer_chunk(
+            "GET", f"/messages/{self.own_name}", make_arguments
+        )
         if response.status_code == 204:
             return None
         header = response.headers.get(MESSAGE_HEADER, "").encode()

@@ -130,7 +130,7 @@ def _run_session(
             if was_sent_before := state_folder.has_sent_message(
                 last_message
             ):  # all that is missing is to know that it arrived
-                client.leave_if_alone()
+                client.allow_leaving()
             try:
                 send_messages()
             except ProtocolError as error:

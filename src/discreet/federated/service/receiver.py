@@ -48,7 +48,7 @@ def run_receiver(
     with state_folder.hold_session(identity):
         was_stored_before = state_folder.read("kept") is not None
         if was_stored_before:  # all that may be missing is that the collector hears of it
-            client.leave_if_alone()
+            client.allow_leaving()
         try:
             return _receive_release(client, state_folder, store_release, private_key, known_cards)
         except ProtocolError as error:

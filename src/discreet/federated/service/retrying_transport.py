@@ -45,7 +45,7 @@ class RetryingTransport:
         self.url = transport.url
         self.chunk_bytes = patience.policy.first_chunk_bytes
 
-    def send_chunk(
+    def transfer_chunk(
         self, method: str, path: str, make_arguments: MakeRequestArguments
     ) -> httpx.Response:
         """Transfer a chunk and adapt the size of the next to the speed of the connection."""

@@ -123,7 +123,7 @@ class RoundSession(CollectorSession[Manifest]):
                     self.correction, self.own_problem = correction, ""
                     self.change_count += 1
 
-        if machine.protocol.rows * self.agreement.layout.size < MAX_INLINE_CORRECTION_SIZE:
+        if machine.protocol.row_count * self.agreement.layout.size < MAX_INLINE_CORRECTION_SIZE:
             make_correction()
         else:
             threading.Thread(target=make_correction, daemon=True).start()

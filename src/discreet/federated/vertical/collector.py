@@ -35,9 +35,11 @@ class VerticalCollector(VerticalParty):
     def make_correction(self) -> Message:
         """Make the correction for the label provider (masks only); always the same content."""
         if self._correction is None:
-            shared_key = self.protocol.derive_pair_key(self.identity, self.label, "correction")
+            shared_key = self.protocol.derive_pair_key(
+                self.identity, self.label_provider, "correction"
+            )
             content = seal(shared_key, [self.protocol.compute_correction(self.identity)])
-            self._correction = self._make_message("correction", self.label.name, content)
+            self._correction = self._make_message("correction", self.label_provider.name, content)
         return self._correction
 
     @property
@@ -49,7 +51,8 @@ class VerticalCollector(VerticalParty):
         """Accept the padded sums, or refuse them with a reason."""
         message = self.inbox.read_message(data)
         padded_sums = unseal_bytes(
-            self.protocol.derive_pair_key(self.identity, self.label, "shares"), message.body.read()
+            self.protocol.derive_pair_key(self.identity, self.label_provider, "shares"),
+            message.body.read(),
         )
         self._padded_totals = self._add_noise_shares(padded_sums, self.random)
         self.inbox.accept_message(message)

@@ -15,7 +15,12 @@ from discreet.federated.crypto.sealing import seal, unseal_bytes
 from discreet.federated.messages import Message
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.vertical.party import VerticalParty
-from discreet.federated.vertical.protocol import ORDER_TAG_BYTES, ClassCodes, HideLabels, SumTables
+from discreet.federated.vertical.protocol import (
+    ORDER_TAG_BYTES,
+    ClassCodes,
+    LabelHider,
+    TableSummer,
+)
 from discreet.randomness import CryptoRandom, Random
 
 if TYPE_CHECKING:
@@ -52,9 +57,9 @@ class LabelProvider(VerticalParty):
         self.private_key, self.random = private_key, CryptoRandom() if random is None else random
         self._row_digest = b""
         self._class_codes: Array = np.empty(0, dtype=np.int64)
-        self._hide_labels: HideLabels | None = None
+        self._hide_labels: LabelHider | None = None
         self._labels: dict[str, Message] = {}
-        self._sum_tables: dict[str, SumTables] = {}
+        self._sum_tables: dict[str, TableSummer] = {}
         self._correction = bytes(self.protocol.total_sums_size)
         self._shares: Message | None = None
 
@@ -68,15 +73,17 @@ class LabelProvider(VerticalParty):
         ids : iterable, optional
             Of the rows, in order; every provider must hold the same.
         """
-        if len(class_codes) != self.rows:
-            raise ProtocolError("wrong-rows", f"{len(class_codes)} labels for {self.rows} rows")
+        if len(class_codes) != self.row_count:
+            raise ProtocolError(
+                "wrong-rows", f"{len(class_codes)} labels for {self.row_count} rows"
+            )
         self._row_digest, self._class_codes = self._compute_row_digest(ids), np.array(class_codes)
 
     def make_labels(self, card: Card) -> Message:
         """The hidden classes of all rows for one provider."""
         if card.name not in self._labels:
             if self._hide_labels is None:
-                self._hide_labels = self.protocol.hide_labels(
+                self._hide_labels = self.protocol.make_label_hider(
                     self.identity, self._class_codes, self.private_key
                 )
             order_tag = self._compute_order_tag(card, self._row_digest, self.identity.name)
@@ -117,7 +124,7 @@ class LabelProvider(VerticalParty):
                 raise ProtocolError(
                     "wrong-rows", f"{sender_card.name} has other rows, or another order"
                 )
-            self._sum_tables[sender_card.name] = self.protocol.read_tables(
+            self._sum_tables[sender_card.name] = self.protocol.make_table_summer(
                 self.identity, sender_card, content, self._class_codes
             )
         self.inbox.accept_message(message)

@@ -42,7 +42,7 @@ class VerticalParty:
                 "unknown-sender", f"{identity.name} is not the {role} of this round"
             )
         self.identity, self.manifest = identity, manifest
-        self.label, self.rows = self.protocol.label, self.protocol.rows
+        self.label_provider, self.row_count = self.protocol.label_provider, self.protocol.row_count
         self.inbox = Inbox(manifest, identity.name, list_routes(self.protocol)[identity.name])
 
     def _make_message(self, kind: str, recipient: str, pieces: Iterable[bytes]) -> Message:
@@ -84,8 +84,10 @@ class VerticalParty:
     def _compute_row_digest(self, ids: Iterable[Any] | None) -> bytes:
         """What stands for the rows and their order."""
         row_digest, id_count = getattr(ids, "order", None) or digest_ids(() if ids is None else ids)
-        if ids is not None and id_count != self.rows:
-            raise ProtocolError("wrong-rows", f"{id_count} ids, but {self.rows} rows were agreed")
+        if ids is not None and id_count != self.row_count:
+            raise ProtocolError(
+                "wrong-rows", f"{id_count} ids, but {self.row_count} rows were agreed"
+            )
         return row_digest
 
     def _open_totals(self, sums_bytes: bytes) -> Release:

@@ -30,10 +30,10 @@ __all__ = [
     "ORDER_TAG_BYTES",
     "ClassCodes",
     "Columns",
-    "HideLabels",
-    "HideTables",
+    "LabelHider",
     "ProgressCallback",
-    "SumTables",
+    "TableHider",
+    "TableSummer",
     "VerticalProtocol",
     "list_routes",
     "make_protocol",
@@ -46,11 +46,11 @@ ClassCodes: TypeAlias = CellCodes | Integers
 """The class index of each row."""
 Columns = Mapping[str, Column]
 """A provider's columns by feature."""
-HideLabels = Callable[[Card], Iterable[bytes]]
+LabelHider = Callable[[Card], Iterable[bytes]]
 """Gives the pieces of the hidden labels for a provider."""
-HideTables = Callable[[Columns, Integers], Iterable[bytes]]
+TableHider = Callable[[Columns, Integers], Iterable[bytes]]
 """Gives the pieces of a provider's hidden tables; called with its columns and share of noise."""
-SumTables = Callable[["PrivateKey | None", bytes], bytes]
+TableSummer = Callable[["PrivateKey | None", bytes], bytes]
 """Gives the padded sums of one provider's tables; called with the key and the correction."""
 ProgressCallback = Callable[[str, int, int], None]
 """Called with the step, how much of it is done, and the total."""
@@ -77,7 +77,7 @@ class VerticalProtocol(ABC):
             raise ProtocolError("wrong-manifest", "this is a horizontal round")
         assert manifest.label is not None
         assert manifest.rows is not None
-        self.manifest, self.label, self.rows = manifest, manifest.label, manifest.rows
+        self.manifest, self.label_provider, self.row_count = manifest, manifest.label, manifest.rows
         self.class_count = len(manifest.schema.classes)
         self.layouts = {
             card.name: manifest.layout.select_features(manifest.columns[card.name])
@@ -93,15 +93,15 @@ class VerticalProtocol(ABC):
         """Yield what each row adds to each cell: one array of shape (rows, cells) per block."""
         for request in layout.requests:
             for block, row_weights in layout.encode_rows(request, columns[request.feature]):
-                check_counters([block.sensitivity * self.rows], 4)  # leaves room for the noise
+                check_counters([block.sensitivity * self.row_count], 4)  # leaves room for the noise
                 yield row_weights
 
     def check_row_count(self, layout: Layout, columns: Columns) -> None:
         """Refuse columns of another length than was agreed."""
         for request in layout.requests:
-            if (row_count := len(columns[request.feature])) != self.rows:
+            if (row_count := len(columns[request.feature])) != self.row_count:
                 raise ProtocolError(
-                    "wrong-rows", f"{request.feature}: {row_count} rows, {self.rows} agreed"
+                    "wrong-rows", f"{request.feature}: {row_count} rows, {self.row_count} agreed"
                 )
 
     @property
@@ -127,22 +127,22 @@ class VerticalProtocol(ABC):
         """Refuse a label provider without the key that it needs."""
 
     @abstractmethod
-    def hide_labels(
+    def make_label_hider(
         self, identity: Identity, class_codes: ClassCodes, private_key: PrivateKey | None
-    ) -> HideLabels:
+    ) -> LabelHider:
         """For the label provider: hide the class of each row, for every provider."""
 
     @abstractmethod
-    def read_labels(self, identity: Identity, payload: Payload) -> HideTables:
+    def make_table_hider(self, identity: Identity, payload: Payload) -> TableHider:
         """For a provider: read, or refuse, hidden labels.
 
         The function that is returned gives its sums with its noise and the opener's pad.
         """
 
     @abstractmethod
-    def read_tables(
+    def make_table_summer(
         self, identity: Identity, sender: Card, payload: Payload, class_codes: ClassCodes
-    ) -> SumTables:
+    ) -> TableSummer:
         """For the label provider: read, or refuse, hidden tables."""
 
     @abstractmethod
@@ -172,7 +172,7 @@ def make_protocol(manifest: Manifest) -> VerticalProtocol:
 def list_routes(protocol: VerticalProtocol) -> dict[str, ExpectedMessages]:
     """For each recipient, what it gets of whom, and how long that is."""
     manifest = protocol.manifest
-    label_name = protocol.label.name
+    label_name = protocol.label_provider.name
     collector_name = protocol.manifest.collector.name
     sums_length = BodyLengths.from_size(compute_sealed_length(protocol.total_sums_size))
     labels_length = BodyLengths.from_size(protocol.labels_size + ORDER_TAG_BYTES)

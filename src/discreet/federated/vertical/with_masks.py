@@ -35,9 +35,9 @@ from discreet.federated.payload import Payload, PieceReader
 from discreet.federated.vertical.protocol import (
     ClassCodes,
     Columns,
-    HideLabels,
-    HideTables,
-    SumTables,
+    LabelHider,
+    TableHider,
+    TableSummer,
     VerticalProtocol,
 )
 
@@ -66,8 +66,9 @@ class VerticalMasks(VerticalProtocol):
         for name in self.layouts:
             if self.compute_tables_size(name) > MAX_TABLES_BYTES:
                 raise SchemaError(
-                    f"with masks {name} would have to send a word for each of {self.rows} rows and "
-                    f"{self._count_cells(name)} cells; ask for fewer cells, or use Paillier"
+                    f"with masks {name} would have to send a word for each of {self.row_count} "
+                    f"rows and {self._count_cells(name)} cells; ask for fewer cells, or use "
+                    "Paillier"
                 )
 
     def _compute_word_bytes(self) -> int:
@@ -77,7 +78,7 @@ class VerticalMasks(VerticalProtocol):
         on this.
         """
         largest_sum = max(
-            block.sensitivity * self.rows + 3 * MAX_NOISE_SCALES * math.ceil(noise.scale)
+            block.sensitivity * self.row_count + 3 * MAX_NOISE_SCALES * math.ceil(noise.scale)
             for block, noise in self.manifest.block_noises.items()
         )
         return 4 if largest_sum < 1 << 31 else 8
@@ -85,11 +86,11 @@ class VerticalMasks(VerticalProtocol):
     @property
     def labels_size(self) -> int:
         """Bytes of the hidden labels."""
-        return compute_sealed_length(self.word_bytes * self.rows * self.class_count)
+        return compute_sealed_length(self.word_bytes * self.row_count * self.class_count)
 
     def compute_tables_size(self, provider: str) -> int:
         """Bytes of a provider's hidden tables."""
-        hidden_bytes = self.word_bytes * self.rows * self._count_cells(provider)
+        hidden_bytes = self.word_bytes * self.row_count * self._count_cells(provider)
         return compute_sealed_length(hidden_bytes + self.compute_sums_size(provider))
 
     def compute_sums_size(self, provider: str) -> int:
@@ -99,9 +100,9 @@ class VerticalMasks(VerticalProtocol):
     def check_key(self, private_key: PrivateKey | None) -> None:
         """No key is needed."""
 
-    def hide_labels(
+    def make_label_hider(
         self, identity: Identity, class_codes: ClassCodes, private_key: PrivateKey | None
-    ) -> HideLabels:
+    ) -> LabelHider:
         """G = L - B, sealed for each provider."""
         return lambda card: seal(
             self.derive_pair_key(identity, card, "labels"),
@@ -120,18 +121,18 @@ class VerticalMasks(VerticalProtocol):
                 label_words - draw_mask_words(label_words.size).reshape(label_words.shape)
             ).tobytes()
 
-    def read_labels(self, identity: Identity, payload: Payload) -> HideTables:
+    def make_table_hider(self, identity: Identity, payload: Payload) -> TableHider:
         """Check G completely; what is returned gives E and S, sealed for the label provider."""
 
         def iter_content() -> Iterator[bytes]:
             return unseal(
-                self.derive_pair_key(identity, self.label, "labels"), payload.iter_pieces()
+                self.derive_pair_key(identity, self.label_provider, "labels"), payload.iter_pieces()
             )
 
         def hide_tables(columns: Columns, noise_share: Integers) -> Iterable[bytes]:
             self.check_row_count(self.layouts[identity.name], columns)
             return seal(
-                self.derive_pair_key(identity, self.label, "tables"),
+                self.derive_pair_key(identity, self.label_provider, "tables"),
                 self._iter_hidden_tables(identity, iter_content(), columns, noise_share),
             )
 
@@ -175,9 +176,9 @@ class VerticalMasks(VerticalProtocol):
             )
         yield padded_sums.tobytes()
 
-    def read_tables(
+    def make_table_summer(
         self, identity: Identity, sender: Card, payload: Payload, class_codes: ClassCodes
-    ) -> SumTables:
+    ) -> TableSummer:
         """L^T E + S; as L is zeros and ones, rows of E are added up by class. Z' comes later."""
         layout, cell_count = self.layouts[sender.name], self._count_cells(sender.name)
         class_sums = np.zeros((self.class_count, cell_count), dtype=self.word_type)
@@ -219,7 +220,7 @@ class VerticalMasks(VerticalProtocol):
         for card in self.manifest.providers:
             layout, cell_count = self.layouts[card.name], self._count_cells(card.name)
             draw_label_mask = make_word_stream(
-                self.derive_pair_key(identity, self.label, "dealt rows"), self.word_bytes
+                self.derive_pair_key(identity, self.label_provider, "dealt rows"), self.word_bytes
             )
             draw_cell_mask = make_word_stream(
                 self.derive_pair_key(identity, card, "dealt rows"), self.word_bytes
@@ -245,11 +246,11 @@ class VerticalMasks(VerticalProtocol):
     def _iter_row_blocks(self, row_words: int, step_name: str = "") -> Iterator[slice]:
         """Slices of rows, each of at most about a block of words."""
         block_rows = max(1, BLOCK_WORDS // row_words)
-        for start in range(0, self.rows, block_rows):
-            row_block = slice(start, min(start + block_rows, self.rows))
+        for start in range(0, self.row_count, block_rows):
+            row_block = slice(start, min(start + block_rows, self.row_count))
             yield row_block
             if step_name:
-                self.report_progress(step_name, row_block.stop, self.rows)
+                self.report_progress(step_name, row_block.stop, self.row_count)
 
     def _to_words(self, data: bytes) -> Array:
         return np.frombuffer(data, dtype=self.word_type)

@@ -23,9 +23,9 @@ from discreet.federated.vertical.plaintext_layout import PlaintextLayout
 from discreet.federated.vertical.protocol import (
     ClassCodes,
     Columns,
-    HideLabels,
-    HideTables,
-    SumTables,
+    LabelHider,
+    TableHider,
+    TableSummer,
     VerticalProtocol,
 )
 
@@ -57,7 +57,7 @@ class VerticalPaillier(VerticalProtocol):
     @property
     def labels_size(self) -> int:
         """Bytes of the hidden labels."""
-        return self.rows * self.public.ciphertext_bytes
+        return self.row_count * self.public.ciphertext_bytes
 
     def compute_tables_size(self, provider: str) -> int:
         """Bytes of a provider's hidden tables."""
@@ -72,23 +72,23 @@ class VerticalPaillier(VerticalProtocol):
         if private_key is None or private_key.public.n != self.public.n:
             raise ProtocolError("wrong-manifest", "the manifest names another Paillier key")
 
-    def hide_labels(
+    def make_label_hider(
         self, identity: Identity, class_codes: ClassCodes, private_key: PrivateKey | None
-    ) -> HideLabels:
+    ) -> LabelHider:
         """Encrypt one label per row; all providers get the same ciphertexts."""
         from discreet.federated.crypto.paillier import Encryptor
 
-        encryptor, ciphertexts = Encryptor(self.public, self.rows, private_key), []
+        encryptor, ciphertexts = Encryptor(self.public, self.row_count, private_key), []
         for row_index, class_code in enumerate(class_codes.tolist()):
             ciphertexts.append(encryptor.encrypt(1 << SLOT_BITS * class_code))
             if not row_index % PROGRESS_STEP:
-                self.report_progress("encrypting labels", row_index, self.rows)
+                self.report_progress("encrypting labels", row_index, self.row_count)
         label_bytes = self.public.to_bytes(ciphertexts)
         return lambda card: [label_bytes]
 
-    def read_labels(self, identity: Identity, payload: Payload) -> HideTables:
+    def make_table_hider(self, identity: Identity, payload: Payload) -> TableHider:
         """Check the ciphertexts; what is returned gives products with noise and pad."""
-        hidden_labels = self.public.from_bytes(payload.read(), self.rows)
+        hidden_labels = self.public.from_bytes(payload.read(), self.row_count)
         return partial(self._hide_tables, identity, hidden_labels)
 
     def _hide_tables(
@@ -159,9 +159,9 @@ class VerticalPaillier(VerticalProtocol):
             start += column_count
         return packed_columns
 
-    def read_tables(
+    def make_table_summer(
         self, identity: Identity, sender: Card, payload: Payload, class_codes: ClassCodes
-    ) -> SumTables:
+    ) -> TableSummer:
         """Check the ciphertexts; what is returned decrypts the padded sums."""
         hidden_tables = self.public.from_bytes(
             payload.read(), self.plaintext_layouts[sender.name].plaintext_count
