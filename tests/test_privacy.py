@@ -182,3 +182,13 @@ def test_epsilon_of_a_channel_is_the_worst_log_ratio():
 def test_what_is_no_channel_is_refused(bad):
     with pytest.raises(PrivacyError):
         compute_channel_epsilon(bad)
+
+
+def test_what_takes_a_promise_away_is_said_before_the_promise():
+    void = Guarantee(1.0, simulated=True).void_if(
+        preparation_reason="the schema was taken from the data"
+    )
+    lines = str(void).splitlines()
+    assert lines[0].startswith("NOT KEPT: ")
+    assert lines[1].startswith("SIMULATED with a seeded source")
+    assert lines[2].startswith("epsilon = 1 per person")

@@ -75,13 +75,14 @@ def test_classes_are_sorted_so_that_scores_of_scikit_learn_are_right():
     assert nb.score(X, Y) > 0.95
 
 
-def test_numbers_of_classes_are_taken_from_a_person_with_a_word():
-    with pytest.warns(UserWarning, match=r"sorted order \(0 is low, 1 is mid, 2 is top\)"):
-        nb = MixedNB(schema=schema("top", "low", "mid")).fit(X, LabelEncoder().fit_transform(Y))
-    assert nb.predict(X[:3]).tolist() == [0, 1, 2]
-    assert nb.model_.predict(X[:3]).tolist() == ["low", "mid", "top"]
+def test_numbers_of_classes_are_taken_from_scikit_learn_alone():
+    """Who writes 0 and 1 for "stay" and "churn" means them in this order, not in the sorted one."""
+    nb = MixedNB(schema=schema("top", "low", "mid"))
+    says = r"0 would be low, 1 would be mid, 2 would be top: give y as the classes are called"
+    with pytest.raises(SchemaError, match=says):
+        nb.fit(X, LabelEncoder().fit_transform(Y))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # inside scikit-learn nobody is told what nobody decided
+        warnings.simplefilter("error")
         StackingClassifier([("a", nb)], cv=2).fit(X, Y)
 
 
@@ -101,10 +102,10 @@ def test_numbers_that_could_mean_two_things_are_refused(classes, y, says):
         MixedNB(schema=schema(*classes)).fit(X, y)
 
 
-def test_a_missing_class_in_the_middle_leaves_no_doubt():
+def test_a_missing_class_in_the_middle_leaves_no_doubt(monkeypatch):
     kept = CODES != 1
-    with pytest.warns(UserWarning, match="2 is top"):
-        nb = MixedNB(schema=schema("low", "mid", "top")).fit(X[kept], CODES[kept])
+    monkeypatch.setattr("discreet.estimators.sklearn_context.is_called_by_sklearn", lambda: True)
+    nb = MixedNB(schema=schema("low", "mid", "top")).fit(X[kept], CODES[kept])
     assert nb.model_.predict(X[:1]).tolist() == ["low"]
     assert nb.class_count_.tolist() == [100.0, 0.0, 100.0]
 
@@ -130,3 +131,14 @@ def test_a_list_of_rows_of_one_label_is_read_as_a_column_is(est):
             np.testing.assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="1d array"):
         clone(est).set_params(schema=schema(*ORDERS[0])).fit(X, [["low", "mid"]] * 300)
+
+
+def test_a_frame_that_still_holds_y_is_refused_where_no_schema_says_what_is_a_feature():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": X[:, 0], "class": Y})
+    with pytest.raises(SchemaError, match="X holds the column 'class', which is y itself"):
+        MixedNB().fit(frame, frame["class"])
+    MixedNB().fit(frame, frame["class"].rename("other"))  # its name says nothing
+    MixedNB().fit(frame[["x"]], frame["class"])
+    beside = pd.DataFrame({"x": X[:, 0], "class": np.roll(Y, 1)})
+    MixedNB().fit(beside, frame["class"])  # another column of that name

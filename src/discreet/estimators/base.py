@@ -118,6 +118,8 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         earlier_schema : Schema, optional
             Of earlier batches, which decides what is categorical.
         """
+        if params["schema"] is None:
+            _refuse_target_among_features(X, y)
         X = self._read_rows(X, reset=earlier_schema is None)
         is_list = _is_sequence(y)
         raw_labels = y = [_unwrap_label(label) for label in y] if is_list else y
@@ -378,6 +380,18 @@ def _needs_bound_check(factor: GaussianFactor) -> bool:
     """Whether values must be checked against bounds before they are scored."""
     feature = factor.feature
     return feature.is_bounded or feature.integer or not feature.optional
+
+
+def _refuse_target_among_features(X: Any, y: Any) -> None:
+    """Refuse a frame that still holds the column y: a schema inferred from it would be a leak."""
+    name = getattr(y, "name", None)
+    if name is None or name not in list(getattr(X, "columns", ())):
+        return
+    if np.array_equal(np.asarray(X[name], dtype=object), np.asarray(y, dtype=object)):
+        raise SchemaError(
+            f"X holds the column {name!r}, which is y itself: a model of it would be right without "
+            "knowing anything; drop the column, or give a schema that lists the features"
+        )
 
 
 def _is_sequence(values: Any) -> bool:

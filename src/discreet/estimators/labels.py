@@ -2,7 +2,8 @@
 
 ``VotingClassifier``, ``StackingClassifier``, ``BaggingClassifier`` and the probabilities of
 ``cross_val_predict`` replace labels by their numbers in sorted order, 0 to k - 1, before they fit.
-An estimator with a schema accepts such numbers if they are unambiguous.
+An estimator with a schema accepts such numbers from scikit-learn if they are unambiguous; from
+anybody else it refuses them, because nobody knows which order was meant.
 """
 
 from __future__ import annotations
@@ -77,13 +78,14 @@ def _decode_labels(
             f"({_format_list(schema.classes)}) depends on whether they are numbers or text; give y "
             "as they are called"
         )
-    if not sklearn_context.is_called_by_sklearn():
+    if not sklearn_context.is_called_by_sklearn():  # a person may mean them in another order
         order_text = ", ".join(
-            f"{rank} is {schema.classes[class_index]}"
+            f"{rank} would be {schema.classes[class_index]}"
             for rank, class_index in enumerate(class_order)
         )
-        sklearn_context.warn_user(
-            f"{message_start}: taken for the classes in sorted order ({order_text})", UserWarning
+        raise SchemaError(
+            f"{message_start}, which are not the public classes; as numbers in sorted order "
+            f"{order_text}: give y as the classes are called"
         )
     class_ranks = np.empty(class_count, y.dtype)
     class_ranks[class_order] = np.arange(class_count)

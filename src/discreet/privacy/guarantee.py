@@ -418,10 +418,10 @@ class Guarantee:
         if self.account is not None:
             lines.append(f"  Account of these people: {self.account}.")
         lines += [f"  Assumes: {assumption}." for assumption in self.assumptions]
-        lines = [f"NOT KEPT: {reason}." for reason in self.void] + lines
+        warnings = [f"NOT KEPT: {reason}." for reason in self.void]
         if self.simulated:
-            lines.append("  SIMULATED with a seeded source: this promises nothing to anyone.")
-        return "\n".join(lines)
+            warnings.append("SIMULATED with a seeded source: this promises nothing to anyone.")
+        return "\n".join(warnings + lines)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
