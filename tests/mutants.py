@@ -256,7 +256,7 @@ MUTANTS = [
     Mutant("central/histogram.py", "_choose_scoring",
            "sample_exponential_mechanism(qualities, epsilon, random)",
            "sample_exponential_mechanism(qualities, 2 * epsilon, random)", DECISIONS),
-    Mutant("central/corrections.py", "_choose_tables",
+    Mutant("central/corrections.py", "_iter_correction_tables",
            "_choose_pair(state, correction_budget.people, epsilon, noise_scale, random)",
            "_choose_pair(state, correction_budget.people, 2 * epsilon, noise_scale, random)", DECISIONS),
     Mutant("central/corrections.py", "apply_corrections",

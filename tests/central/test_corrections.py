@@ -263,7 +263,7 @@ def list_steps(monkeypatch, *ranked_features):
     monkeypatch.setattr(corrections, "_choose_pair", lambda *given: {"pair": given[2]})
     state = corrections.CorrectionState(None, Ranking(*ranked_features), None, None)
     budget = Budget(20.0)
-    steps = list(corrections._choose_tables(state, budget, plan, SeededRandom(0)))
+    steps = list(corrections._iter_correction_tables(state, budget, plan, SeededRandom(0)))
     return [(next(iter(groups.items())), cost) for groups, cost in steps], budget.charges
 
 

@@ -249,7 +249,7 @@ def apply_corrections(
         for candidate_model in (*usual_models.values(), start_model)
     ]
     feature_count = min(correction_budget.feature_count, len(ratios.ranked_features))
-    for groups, table_cost in _choose_tables(state, budget, correction_budget, random):
+    for groups, table_cost in _iter_correction_tables(state, budget, correction_budget, random):
         noise = budget.spend_on_noise(
             f"residuals of {' and '.join(groups)}", table_cost, RESIDUAL_STEPS
         )
@@ -320,7 +320,7 @@ def _choose_start(
     return start_scorings[sample_exponential_mechanism(qualities, epsilon / RESIDUAL_STEPS, random)]
 
 
-def _choose_tables(
+def _iter_correction_tables(
     state: CorrectionState, budget: Budget, correction_budget: CorrectionBudget, random: Random
 ) -> Iterator[tuple[CellGroups, Fraction]]:
     """Cells of the next table of residuals, and its cost: features by rank, then chosen pairs.
@@ -386,26 +386,27 @@ def _choose_pair(
 
 def _compute_pair_quality(
     row_residuals: Floats,
-    first: tuple[Integers, int],
-    second: tuple[Integers, int],
+    first_grouping: tuple[Integers, int],
+    second_grouping: tuple[Integers, int],
     noise_scale: float,
 ) -> int:
     """How wrong the model is in the cells of a pair, less a price for every noisy number.
 
-    The sum over cells and classes of the absolute sum of residuals, in 1/1024. ``first`` and
-    ``second`` are the group of every row, after the last where it is ignored, and their number.
+    The sum over cells and classes of the absolute sum of residuals, in 1/1024. A grouping is
+    the group of every record, after the last where it is ignored, and the number of groups.
     """
-    (first_indices, row_count), (second_indices, column_count) = first, second
-    # what is ignored has the last row and column
-    padded_shape = row_count + 1, column_count + 1
+    first_indices, first_group_count = first_grouping
+    second_indices, second_group_count = second_grouping
+    # what is ignored has the last group of each
+    padded_shape = first_group_count + 1, second_group_count + 1
     pair_indices = first_indices * padded_shape[1] + second_indices
     absolute_error = 0
     for class_residuals in row_residuals.T:
         padded_sums = np.bincount(pair_indices, class_residuals, minlength=math.prod(padded_shape))
-        cell_sums = padded_sums.reshape(padded_shape)[:row_count, :column_count]
+        cell_sums = padded_sums.reshape(padded_shape)[:first_group_count, :second_group_count]
         absolute_error += int(np.abs(cell_sums).sum())
-    price: float = RESIDUAL_STEPS * noise_scale * row_residuals.shape[1] * row_count * column_count
-    return absolute_error - round(price)
+    price: float = RESIDUAL_STEPS * noise_scale * row_residuals.shape[1]
+    return absolute_error - round(price * first_group_count * second_group_count)
 
 
 def _group_cells(ratios: LogRatios, name: str, max_groups: float = math.inf) -> tuple[int, ...]:
