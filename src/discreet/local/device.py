@@ -54,6 +54,8 @@ class RecordRandomizer(Collection):
     questions: Sequence[Question]
     edges: Mapping[str, tuple[float, ...]]
     projection: Projection | None
+    mean_features: frozenset[str]
+    """Features asked by their mean; by cell only whether they are missing."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,13 +85,6 @@ class RecordRandomizer(Collection):
                     self.schema.outliers,
                 )
         return cells_by_feature
-
-    @cached_property
-    def mean_features(self) -> frozenset[str]:
-        """Features asked by their mean; by cell only whether they are missing."""
-        return frozenset(
-            name for question in self.questions if question.power for name in question.features
-        )
 
     def encode_record(
         self,
