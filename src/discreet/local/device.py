@@ -57,16 +57,6 @@ class RecordRandomizer(Collection):
     mean_features: frozenset[str]
     """Features asked by their mean; by cell only whether they are missing."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of a whole record: the features, then the target."""
-        return (*self.original.names, self.schema.target)
-
-    @property
-    def original(self) -> Schema:
-        """The schema of a record as it is before the projection, if there is one."""
-        return self.schema if self.projection is None else self.projection.input_schema
-
     @cached_property
     def cells(self) -> dict[str, Cells]:
         """The public cells of every feature that is asked by cell."""

@@ -106,6 +106,10 @@ class Plan(RecordRandomizer):
     ----------
     report_epsilon : float
         Largest epsilon of one report, so that all reports together stay within epsilon.
+    original : Schema
+        Of a record as it is before the projection, if there is one.
+    names : tuple of str
+        The columns of a whole record: the features, then the target.
     mean_features : frozenset of str
         Features asked by their mean; by cell only whether they are missing.
     cumulative_weights : array of int
@@ -124,6 +128,8 @@ class Plan(RecordRandomizer):
     shuffled: Shuffle | None = None
     wave: Wave | None = None
     report_epsilon: float = field(init=False, repr=False)
+    original: Schema = field(init=False, repr=False)
+    names: tuple[str, ...] = field(init=False, repr=False)
     mean_features: frozenset[str] = field(init=False, repr=False)
     cumulative_weights: Integers = field(init=False, repr=False)
     shares: Floats = field(init=False, repr=False)
@@ -156,6 +162,9 @@ class Plan(RecordRandomizer):
             raise PrivacyError(
                 f"reports is {self.reports!r}; a person sends 1 to {MAX_REPORTS_PER_PERSON}"
             )
+        original = self.schema if self.projection is None else self.projection.input_schema
+        object.__setattr__(self, "original", original)
+        object.__setattr__(self, "names", (*original.names, self.schema.target))
         object.__setattr__(self, "report_epsilon", split_epsilon(self.epsilon, self.reports))
         weights = [question.weight for question in self.questions]
         if sum(weights) >= 1 << 53:

@@ -15,7 +15,7 @@ from discreet.errors import SchemaError
 from discreet.mechanisms.response import Response, Unrelated
 from discreet.randomness import Random
 from discreet.schema.cells import Cells, encode_classes, respondent_error_context
-from discreet.schema.schema import Categorical, Numeric
+from discreet.schema.schema import Categorical, Numeric, Schema
 
 if TYPE_CHECKING:
     from discreet.survey.group import Group
@@ -30,7 +30,12 @@ class SheetRandomizer(Collection):
     cuts: Mapping[str, tuple[float, ...]]
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
+    def original(self) -> Schema:  # type: ignore[override]  # made when asked
+        """The schema itself: nothing is projected."""
+        return self.schema
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # made when asked
         """All questions in the order of a sheet: the features, then the target."""
         return (*self.schema.names, self.schema.target)
 
