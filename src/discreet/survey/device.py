@@ -15,7 +15,7 @@ from discreet.errors import SchemaError
 from discreet.mechanisms.response import Response, Unrelated
 from discreet.randomness import Random
 from discreet.schema.cells import Cells, encode_classes, respondent_error_context
-from discreet.schema.schema import Categorical, Numeric, Schema
+from discreet.schema.schema import Categorical, Numeric
 
 if TYPE_CHECKING:
     from discreet.survey.group import Group
@@ -28,21 +28,8 @@ class SheetRandomizer(Collection):
 
     groups: Sequence[Group]
     cuts: Mapping[str, tuple[float, ...]]
-
-    @cached_property
-    def original(self) -> Schema:  # type: ignore[override]  # made when asked
-        """The schema itself: nothing is projected."""
-        return self.schema
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # made when asked
-        """All questions in the order of a sheet: the features, then the target."""
-        return (*self.schema.names, self.schema.target)
-
-    @cached_property
-    def place(self) -> dict[str, int]:
-        """Where each question is on a sheet."""
-        return {name: position for position, name in enumerate(self.names)}
+    place: Mapping[str, int]
+    """Where each question is on a sheet."""
 
     @cached_property
     def cells(self) -> dict[str, Cells]:
