@@ -152,7 +152,7 @@ MUTANTS = [
     Mutant("tables/frames.py", "convert_to_arrow",
            "object_columns = _find_mixed_columns(frame)",
            "object_columns: dict[str, Any] = {}", CELLS),
-    Mutant("schema/cells.py", "_encode_values",
+    Mutant("schema/cells.py", "Cells.encode_column",
            "str(dtype) == 'Object' and hasattr(values, 'to_arrow')",
            "False", CELLS),
     Mutant("tables/databases.py", "refuse_unclear_types",

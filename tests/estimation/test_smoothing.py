@@ -95,9 +95,10 @@ def test_where_neighbours_differ_the_table_is_believed():
 
 
 def test_the_cell_of_missing_values_is_nobodys_neighbour():
-    root = smoothing._compute_kernel_root(BINS + 1, BINS, 0.9)
-    kernel = root @ root.T
-    np.testing.assert_allclose(kernel[BINS], np.eye(BINS + 1)[BINS])
+    roots = smoothing._build_prior_roots(2, BINS + 1, BINS)[:, 0]
+    margin, *_, smoothest = roots @ np.swapaxes(roots, 1, 2)
+    kernel = (smoothest - margin) / smoothing.BIN_STRENGTHS[-1] ** 2
+    np.testing.assert_allclose(kernel[BINS], np.eye(BINS + 1)[BINS], atol=1e-12)
     assert kernel[0, 1] > 0.8
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from discreet.errors import PrivacyError, SchemaError
-from discreet.local.planning import PlanOptions, _AskedFeatures, _QuestionMaker, make_plan
+from discreet.local.planning import PlanOptions, _QuestionMaker, make_plan
 from discreet.mechanisms.mean import LaplaceMean
 from discreet.schema.schema import Categorical, Numeric, Schema
 
@@ -25,7 +25,13 @@ GAUSSIAN = PlanOptions(numeric="gaussian")
 
 
 def make_maker(**options: Any) -> _QuestionMaker:
-    return _QuestionMaker(2, 1.0, PlanOptions(**options))
+    _, age, income = SCHEMA.features
+    assert isinstance(age, Numeric)
+    assert isinstance(income, Numeric)
+    asked: tuple[Any, ...] = (SCHEMA.names, (), (), 3)
+    if options.get("numeric") == "gaussian":
+        asked = (("colour",), (age, income), ("age",), 4)
+    return _QuestionMaker(2, 1.0, PlanOptions(**options), *asked)
 
 
 def list_shares(options: PlanOptions) -> dict[Any, float]:
@@ -40,12 +46,13 @@ def list_shares(options: PlanOptions) -> dict[Any, float]:
 
 
 def test_numbers_are_asked_by_cell_or_by_mean() -> None:
-    by_bins = _AskedFeatures.from_schema(SCHEMA, "bins")
-    assert by_bins == _AskedFeatures(("colour", "age", "income"), (), (), 3)
-    gaussian = _AskedFeatures.from_schema(SCHEMA, "gaussian")
-    assert gaussian.by_cell == ("colour",)
-    assert [feature.name for feature in gaussian.by_mean] == ["age", "income"]
-    assert (gaussian.by_presence, gaussian.weight) == (("age",), 4)
+    by_bins = make_plan(SCHEMA, 1.0, options=PlanOptions(kind="pairs"))
+    assert [*by_bins.cells] == ["colour", "age", "income"]
+    assert not by_bins.mean_features
+    gaussian = make_plan(SCHEMA, 1.0, options=replace(GAUSSIAN, kind="pairs"))
+    assert gaussian.mean_features == {"age", "income"}
+    # of a number that may be missing, some people are asked whether it is
+    assert {name: cells.size for name, cells in gaussian.cells.items()} == {"colour": 2, "age": 2}
 
 
 def test_in_the_paper_every_question_has_the_same_share() -> None:
@@ -59,34 +66,30 @@ def test_in_the_paper_every_question_has_the_same_share() -> None:
 
 def test_where_means_are_asked_the_class_has_a_question_of_its_own() -> None:
     """One part each for the class, the means and the mean squares, and for each feature by cell."""
-    asked = _AskedFeatures.from_schema(SCHEMA, "gaussian")
     maker = make_maker(kind="pairs", numeric="gaussian")
     questions = maker.make_cell_questions({"colour": 2}, {})
-    assert maker.compute_class_share(asked, questions, 10**6) == 1 / 4
-    by_bins = replace(asked, by_mean=())
-    assert maker.compute_class_share(by_bins, questions, 10**6) == 0
+    assert maker.compute_class_share(questions, 10**6) == 1 / 4
+    assert replace(maker, by_mean=()).compute_class_share(questions, 10**6) == 0
 
 
 def test_the_class_is_asked_alone_only_if_its_share_would_be_too_uncertain() -> None:
-    asked = _AskedFeatures.from_schema(SCHEMA, "bins")
     maker, many_cells = make_maker(), {"colour": 500}
     questions = maker.make_cell_questions(many_cells, {})
-    shares = [maker.compute_class_share(asked, questions, people) for people in (50, 5_000, 10**6)]
+    shares = [maker.compute_class_share(questions, people) for people in (50, 5_000, 10**6)]
     assert shares[0] == 0.2
     assert 0 < shares[1] < 0.2
     assert shares[2] == 0
-    assert make_maker(kind="pairs").compute_class_share(asked, questions, 50) == 0
-    assert maker.compute_class_share(asked, [], 50) == 0
+    assert make_maker(kind="pairs").compute_class_share(questions, 50) == 0
+    assert maker.compute_class_share([], 50) == 0
 
 
 def test_means_are_asked_of_all_features_at_once_or_of_each() -> None:
-    numbers = _AskedFeatures.from_schema(SCHEMA, "gaussian").by_mean
-    together = make_maker(approach=1).make_mean_questions(numbers)
+    together = make_maker(numeric="gaussian", approach=1).make_mean_questions()
     assert [(question.features, question.power, share) for question, share in together] == [
         (("age", "income"), 1, 1.0),
         (("age", "income"), 2, 1.0),
     ]
-    apart = make_maker(approach=3).make_mean_questions(numbers)
+    apart = make_maker(numeric="gaussian", approach=3).make_mean_questions()
     assert [(question.features, question.power, share) for question, share in apart] == [
         (("age",), 1, 0.5),
         (("income",), 1, 0.5),
@@ -96,18 +99,17 @@ def test_means_are_asked_of_all_features_at_once_or_of_each() -> None:
     # Laplace noise has to hide as many numbers as one person sends
     assert together[0][0].mechanism == LaplaceMean(1.0, 4, active=2)
     assert apart[0][0].mechanism == LaplaceMean(1.0, 2, active=1)
-    assert make_maker(approach=3).make_mean_questions(()) == []
+    assert make_maker(approach=3).make_mean_questions() == []
 
 
 @pytest.mark.parametrize("kind", ["auto", "pairs", "paper"])
 def test_the_shares_of_all_questions_add_up_to_one(kind: Any) -> None:
-    asked = _AskedFeatures.from_schema(SCHEMA, "gaussian")
     maker = make_maker(kind=kind, numeric="gaussian")
     cell_questions = maker.make_cell_questions({"colour": 2}, {})
-    completed = maker.complete_questions(asked, cell_questions, 0.25)
+    completed = maker.complete_questions(cell_questions, 0.25)
     assert sum(share for _, share in completed) == pytest.approx(1)
     assert (completed[0][0].features, completed[0][1]) == ((), 0.25)
-    without_class = maker.complete_questions(asked, cell_questions, 0.0)
+    without_class = maker.complete_questions(cell_questions, 0.0)
     assert sum(share for _, share in without_class) == pytest.approx(1)
     assert all(question.features for question, _ in without_class)
 

@@ -831,9 +831,10 @@ def test_twin_a_missing_number_makes_doubles(monkeypatch: pytest.MonkeyPatch) ->
 
     case = ([row(whole=BIG), row(whole=BIG + 1)], row(whole=None), 1)
     assert_moves_one_cell(from_polars, schema, case)
-    encode = cells_module._encode_values
     monkeypatch.setattr(
-        cells_module, "_encode_arrow", lambda column, index: encode(column.to_pandas(), index)
+        cells_module,
+        "_encode_arrow",
+        lambda column, index: index.__self__.encode_column(column.to_pandas()),
     )
     with pytest.raises(MISREAD):
         assert_moves_one_cell(from_polars, schema, case)

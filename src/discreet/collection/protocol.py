@@ -166,6 +166,10 @@ class Collection(Document):
 
     schema: Schema
     """The public description of a record."""
+    original: Schema
+    """The schema of a record as people know it, before a device projects it."""
+    names: tuple[str, ...]
+    """The columns of a whole record: the features, then the target."""
     questions: Sequence[Channel]
     """One channel for each question."""
     shuffled: Shuffle | None
@@ -180,16 +184,6 @@ class Collection(Document):
     """Whether the device draws the answers to personal questions, or they are the person's own."""
     title: str = ""
     introduction: str = ""
-
-    @property
-    def original(self) -> Schema:
-        """The schema of a record as people know it, before a device projects it."""
-        return self.schema
-
-    @property
-    @abstractmethod
-    def names(self) -> tuple[str, ...]:
-        """The columns of a whole record: the features, then the target."""
 
     @property
     @abstractmethod

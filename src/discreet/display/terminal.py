@@ -48,7 +48,15 @@ class AdaptiveTable(Table):
         """Print the table, or its rows as lines."""
         if self.heading:
             yield Text(self.heading, style="italic")
-        column_widths = self._compute_widths()
+        column_widths = []  # the longest word, or the longest cell where nothing is wrapped
+        for column in self.columns:
+            cell_texts = [str(column.header), *map(str, column.cells)]
+            unbroken_texts = (
+                cell_texts
+                if column.no_wrap
+                else [word for cell in cell_texts for word in cell.split()]
+            )
+            column_widths.append(max(map(len, unbroken_texts), default=1))
         if sum(column_widths) + 3 * len(self.columns) + 1 <= options.max_width:
             for column, width in zip(self.columns, column_widths, strict=True):
                 column.min_width = width  # lines break between words, never inside one
@@ -60,19 +68,6 @@ class AdaptiveTable(Table):
                 if column_name or cell:
                     yield Text(f"{column_name}: {cell}" if column_name else str(cell))
             yield Text("")
-
-    def _compute_widths(self) -> list[int]:
-        """Width of each column: its longest word, or its longest cell where nothing is wrapped."""
-        column_widths = []
-        for column in self.columns:
-            cell_texts = [str(column.header), *map(str, column.cells)]
-            unbroken_texts = (
-                cell_texts
-                if column.no_wrap
-                else [word for cell in cell_texts for word in cell.split()]
-            )
-            column_widths.append(max(map(len, unbroken_texts), default=1))
-        return column_widths
 
 
 def make_table(title: str, *columns: str) -> AdaptiveTable:

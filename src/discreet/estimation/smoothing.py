@@ -40,6 +40,8 @@ STRENGTH_GRID = np.array(
 """The points of the grid: strength and shared part."""
 MARGIN_STD = 1.5
 """Standard deviation of the margin's log-probabilities."""
+MARGIN_SHARED_PART = 0.5
+"""Part of the margin's variance that neighbouring bins share."""
 KERNEL_RANGE = 0.35
 """How far bins are neighbours, as a part of the range."""
 MAX_NEWTON_STEPS = 30
@@ -178,25 +180,21 @@ def _build_prior_roots(class_count: int, cell_count: int, bin_count: int) -> Flo
     departure_basis = eigenvectors[:, eigenvalues > 0.5] * np.sqrt(
         class_count / max(class_count - 1, 1)
     )
-    margin_root = MARGIN_STD * _compute_kernel_root(cell_count, bin_count, 0.5)
-    margin_root = np.tile(margin_root, (class_count, 1))
-    grid_roots = []
-    for strength, shared_part in STRENGTH_GRID:
-        cell_root = strength * _compute_kernel_root(cell_count, bin_count, shared_part)
-        departure_root = np.kron(departure_basis, cell_root)
-        grid_roots.append(np.concatenate([margin_root, departure_root], axis=1))
-    return np.array(grid_roots).reshape(-1, class_count, cell_count, class_count * cell_count)
-
-
-def _compute_kernel_root(cell_count: int, bin_count: int, shared_part: float) -> Floats:
-    """Cholesky root of a kernel over cells, of which the first ones are neighbours in order."""
+    # of the margin and of each grid point a kernel over the cells; the bins are neighbours in order
     bin_positions = np.arange(bin_count) / bin_count
-    cell_kernel = np.eye(cell_count)
     bin_kernel = np.exp(-0.5 * ((bin_positions[:, None] - bin_positions) / KERNEL_RANGE) ** 2)
-    cell_kernel[:bin_count, :bin_count] = shared_part * bin_kernel + (1 - shared_part) * np.eye(
-        bin_count
-    )
-    return np.asarray(np.linalg.cholesky(cell_kernel))
+    shared_parts = np.array([MARGIN_SHARED_PART, *STRENGTH_GRID[:, 1]])[:, None, None]
+    cell_kernels = np.tile(np.eye(cell_count), (len(shared_parts), 1, 1))
+    cell_kernels[:, :bin_count, :bin_count] = shared_parts * bin_kernel + (
+        1 - shared_parts
+    ) * np.eye(bin_count)
+    margin_root, *cell_roots = np.linalg.cholesky(cell_kernels)
+    margin_root = np.tile(MARGIN_STD * margin_root, (class_count, 1))
+    grid_roots = [
+        np.concatenate([margin_root, np.kron(departure_basis, strength * cell_root)], axis=1)
+        for strength, cell_root in zip(STRENGTH_GRID[:, 0], cell_roots, strict=True)
+    ]
+    return np.array(grid_roots).reshape(-1, class_count, cell_count, class_count * cell_count)
 
 
 def _find_modes(

@@ -54,16 +54,8 @@ class RecordRandomizer(Collection):
     questions: Sequence[Question]
     edges: Mapping[str, tuple[float, ...]]
     projection: Projection | None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of a whole record: the features, then the target."""
-        return (*self.original.names, self.schema.target)
-
-    @property
-    def original(self) -> Schema:
-        """The schema of a record as it is before the projection, if there is one."""
-        return self.schema if self.projection is None else self.projection.input_schema
+    mean_features: frozenset[str]
+    """Features asked by their mean; by cell only whether they are missing."""
 
     @cached_property
     def cells(self) -> dict[str, Cells]:
@@ -83,13 +75,6 @@ class RecordRandomizer(Collection):
                     self.schema.outliers,
                 )
         return cells_by_feature
-
-    @cached_property
-    def mean_features(self) -> frozenset[str]:
-        """Features asked by their mean; by cell only whether they are missing."""
-        return frozenset(
-            name for question in self.questions if question.power for name in question.features
-        )
 
     def encode_record(
         self,

@@ -106,6 +106,16 @@ class Plan(RecordRandomizer):
     ----------
     report_epsilon : float
         Largest epsilon of one report, so that all reports together stay within epsilon.
+    original : Schema
+        Of a record as it is before the projection, if there is one.
+    names : tuple of str
+        The columns of a whole record: the features, then the target.
+    mean_features : frozenset of str
+        Features asked by their mean; by cell only whether they are missing.
+    cumulative_weights : array of int
+        A uniform integer below the last one selects a question.
+    shares : array of float
+        Expected share of respondents of each question.
     """
 
     schema: Schema
@@ -118,6 +128,11 @@ class Plan(RecordRandomizer):
     shuffled: Shuffle | None = None
     wave: Wave | None = None
     report_epsilon: float = field(init=False, repr=False)
+    original: Schema = field(init=False, repr=False)
+    names: tuple[str, ...] = field(init=False, repr=False)
+    mean_features: frozenset[str] = field(init=False, repr=False)
+    cumulative_weights: Integers = field(init=False, repr=False)
+    shares: Floats = field(init=False, repr=False)
 
     kind: ClassVar[str] = "plan"
     version: ClassVar[int] = VERSION
@@ -147,11 +162,20 @@ class Plan(RecordRandomizer):
             raise PrivacyError(
                 f"reports is {self.reports!r}; a person sends 1 to {MAX_REPORTS_PER_PERSON}"
             )
+        original = self.schema if self.projection is None else self.projection.input_schema
+        object.__setattr__(self, "original", original)
+        object.__setattr__(self, "names", (*original.names, self.schema.target))
         object.__setattr__(self, "report_epsilon", split_epsilon(self.epsilon, self.reports))
-        if sum(question.weight for question in self.questions) >= 1 << 53:
+        weights = [question.weight for question in self.questions]
+        if sum(weights) >= 1 << 53:
             raise SchemaError(
                 "the weights of the questions add up to 2^53 or more; use smaller ones"
             )
+        mean_questions = [question for question in self.questions if question.power]
+        mean_features = frozenset(name for question in mean_questions for name in question.features)
+        object.__setattr__(self, "mean_features", mean_features)
+        object.__setattr__(self, "cumulative_weights", np.cumsum(weights))
+        object.__setattr__(self, "shares", np.array(weights, float) / float(sum(weights)))
         for question_number, question in enumerate(self.questions):
             self._check_question(question_number, question)
         self._check_edges()
@@ -225,11 +249,6 @@ class Plan(RecordRandomizer):
         class_count = len(self.schema.classes)
         return (class_count, *(self.cells[name].size for name in question.features))
 
-    @cached_property
-    def cumulative_weights(self) -> Integers:
-        """Cumulative weights: a uniform integer below the last one selects a question."""
-        return np.cumsum([question.weight for question in self.questions])
-
     @property
     def question_outcomes(self) -> int:
         """Number of equally likely outcomes of drawing a question."""
@@ -242,12 +261,6 @@ class Plan(RecordRandomizer):
             (f"question {number}, {question.name}", question.mechanism)
             for number, question in enumerate(self.questions)
         ]
-
-    @cached_property
-    def shares(self) -> Floats:
-        """Expected share of respondents of each question."""
-        weights = np.array([question.weight for question in self.questions], dtype=float)
-        return np.asarray(weights / weights.sum())
 
     @cached_property
     def unshuffled_guarantee(self) -> Guarantee:

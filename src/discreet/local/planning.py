@@ -165,7 +165,6 @@ def _make_local_plan(
         if options.projection.input_schema != schema:
             raise SchemaError("the projection was made for another schema")
         schema = options.projection.output_schema
-    asked = _AskedFeatures.from_schema(schema, options.numeric)
     epsilon = to_shortest_float(epsilon)
     if not epsilon > 0:
         raise PrivacyError(f"epsilon is {epsilon!r}; it must be above 0")
@@ -173,18 +172,36 @@ def _make_local_plan(
         raise SchemaError(f"respondents is {respondents!r}; expect at least one, as a number")
     if isinstance(options.reports, bool) or options.reports < 1:
         raise PrivacyError(f"reports is {options.reports!r}; a person sends at least one")
-    cells = {name: Cells.from_schema(schema, name, options.bins) for name in asked.by_cell}
+    by_mean = tuple(
+        feature
+        for feature in schema.features
+        if options.numeric == "gaussian" and isinstance(feature, Numeric)
+    )
+    cells = {
+        feature.name: Cells.from_schema(schema, feature.name, options.bins)
+        for feature in schema.features
+        if feature not in by_mean
+    }
     report_epsilon = split_epsilon(epsilon, options.reports)
     if options.kind not in get_args(Design):
         raise SchemaError(f"plan={options.kind!r}; write 'auto', 'pairs' or 'paper'")
-    maker = _QuestionMaker(len(schema.classes), report_epsilon, options)
+    by_presence = tuple(feature.name for feature in by_mean if feature.optional)
+    maker = _QuestionMaker(
+        len(schema.classes),
+        report_epsilon,
+        options,
+        tuple(cells),
+        by_mean,
+        by_presence,
+        len(cells) + 2 * bool(by_mean) + bool(by_presence),
+    )
     cell_counts = {name: feature_cells.size for name, feature_cells in cells.items()}
     cell_questions = maker.make_cell_questions(cell_counts, options.focus or {})
     respondents_all_waves = options.respondents_all_waves or respondents
-    class_share = maker.compute_class_share(asked, cell_questions, respondents_all_waves)
+    class_share = maker.compute_class_share(cell_questions, respondents_all_waves)
     # a missing number is sent as the middle of its bounds, so how many are missing is asked
-    cells |= {name: Cells.from_schema(schema, name, {name: 1}) for name in asked.by_presence}
-    question_shares = maker.complete_questions(asked, cell_questions, class_share)
+    cells |= {name: Cells.from_schema(schema, name, {name: 1}) for name in by_presence}
+    question_shares = maker.complete_questions(cell_questions, class_share)
     return Plan(
         schema,
         epsilon,
@@ -201,38 +218,6 @@ def _make_local_plan(
 
 
 @dataclass(frozen=True)
-class _AskedFeatures:
-    """How the features are asked: by cell, or by mean and mean square.
-
-    Parameters
-    ----------
-    by_cell : tuple of str
-    by_mean : tuple of Numeric
-    by_presence : tuple of str
-        Features asked by mean that may be missing: some people are asked whether they are.
-    weight : int
-        Of all questions but the class: one per feature by cell, mean, mean square.
-    """
-
-    by_cell: tuple[str, ...]
-    by_mean: tuple[Numeric, ...]
-    by_presence: tuple[str, ...]
-    weight: int
-
-    @classmethod
-    def from_schema(cls, schema: Schema, numeric: Literal["bins", "gaussian"]) -> _AskedFeatures:
-        by_mean = tuple(
-            feature
-            for feature in schema.features
-            if numeric == "gaussian" and isinstance(feature, Numeric)
-        )
-        by_cell = tuple(feature.name for feature in schema.features if feature not in by_mean)
-        by_presence = tuple(feature.name for feature in by_mean if feature.optional)
-        weight = len(by_cell) + 2 * bool(by_mean) + bool(by_presence)
-        return cls(by_cell, by_mean, by_presence, weight)
-
-
-@dataclass(frozen=True)
 class _QuestionMaker:
     """Makes the questions of a plan, with their shares.
 
@@ -242,11 +227,23 @@ class _QuestionMaker:
     epsilon : float
         Of one report.
     options : PlanOptions
+    by_cell : tuple of str
+        Features asked by cell.
+    by_mean : tuple of Numeric
+        Features asked by mean and mean square.
+    by_presence : tuple of str
+        Features asked by mean that may be missing: some people are asked whether they are.
+    weight : int
+        Of all questions but the class: one per feature by cell, mean, mean square.
     """
 
     class_count: int
     epsilon: float
     options: PlanOptions
+    by_cell: tuple[str, ...]
+    by_mean: tuple[Numeric, ...]
+    by_presence: tuple[str, ...]
+    weight: int
 
     def make_oracle(self, cells: int) -> FrequencyOracle:
         return make_oracle(self.options.oracle, cells, self.epsilon, self.options.theta)
@@ -304,17 +301,15 @@ class _QuestionMaker:
             feature_groups.append(feature_group)
         return feature_groups
 
-    def compute_class_share(
-        self, asked: _AskedFeatures, questions: Sequence[QuestionShare], respondents: int
-    ) -> float:
+    def compute_class_share(self, questions: Sequence[QuestionShare], respondents: int) -> float:
         """Share of respondents who are asked for the class alone.
 
         Where kind is "auto": 0 unless the prior would be too uncertain.
         """
         if self.options.kind == "paper":
-            return 1 / (1 + asked.weight)
+            return 1 / (1 + self.weight)
         # Yilmaz et al., section III-B: a third each for the class, means and mean squares
-        min_share = 1 / (1 + len(asked.by_cell) + 2) if asked.by_mean else 0.0
+        min_share = 1 / (1 + len(self.by_cell) + 2) if self.by_mean else 0.0
         if self.options.kind != "auto" or not questions:
             return min_share
         current_precision = sum(
@@ -332,16 +327,16 @@ class _QuestionMaker:
         return max(float(min(MAX_CLASS_SHARE, needed_share)), min_share)
 
     def complete_questions(
-        self, asked: _AskedFeatures, cell_questions: Sequence[QuestionShare], class_share: float
+        self, cell_questions: Sequence[QuestionShare], class_share: float
     ) -> list[QuestionShare]:
         """Add all other questions to those about cells, with shares of all respondents."""
-        presence_questions = self.make_cell_questions(dict.fromkeys(asked.by_presence, 2), {})
-        mean_questions = self.make_mean_questions(asked.by_mean) if asked.by_mean else []
-        unit_share = (1 - class_share) / max(asked.weight, 1)
+        presence_questions = self.make_cell_questions(dict.fromkeys(self.by_presence, 2), {})
+        mean_questions = self.make_mean_questions() if self.by_mean else []
+        unit_share = (1 - class_share) / max(self.weight, 1)
         question_shares = [
             (question, share * unit_share * group_weight)
             for questions, group_weight in (
-                (cell_questions, len(asked.by_cell)),
+                (cell_questions, len(self.by_cell)),
                 (presence_questions, 1),
                 (mean_questions, 1),
             )
@@ -352,11 +347,11 @@ class _QuestionMaker:
             question_shares.insert(0, (class_question, class_share))
         return question_shares
 
-    def make_mean_questions(self, features: Sequence[Numeric]) -> list[QuestionShare]:
+    def make_mean_questions(self) -> list[QuestionShare]:
         """Make the questions about means, then about mean squares; either add up to 1."""
-        feature_groups = [tuple(feature.name for feature in features)]
+        feature_groups = [tuple(feature.name for feature in self.by_mean)]
         if self.options.approach == 3:
-            feature_groups = [(feature.name,) for feature in features]
+            feature_groups = [(feature.name,) for feature in self.by_mean]
         return [
             (
                 Question(names, self.make_mean_oracle(len(names)), 1, power),

@@ -18,7 +18,7 @@ from discreet.errors import PrivacyError, SchemaError
 __all__ = [
     "AnswerLaw",
     "Theta",
-    "average_over_axes",
+    "average_over_laws",
     "compute_joint_law",
     "parse_rational",
     "reduce_weights",
@@ -156,9 +156,25 @@ def compute_joint_law(
     return joint_array
 
 
-def average_over_axes(function: Floats, law: Floats, axes: Sequence[int]) -> Floats:
-    """Average a function over some of its axes; they are kept with length one."""
-    axis_order = np.argsort(axes)
-    broadcast_shape = [function.shape[axis] if axis in axes else 1 for axis in range(function.ndim)]
-    law_weights = law.transpose(axis_order).reshape(broadcast_shape)
-    return np.asarray((function * law_weights).sum(axis=tuple(axes), keepdims=True))
+def average_over_laws(
+    function: Floats, laws: Sequence[AnswerLaw], sizes: Sequence[int], axes: Mapping[int, int]
+) -> Floats:
+    """Average a function over personal answers, E_Y g; their axes are kept with length one.
+
+    Parameters
+    ----------
+    function : array
+    laws : sequence of AnswerLaw
+    sizes : sequence of int
+        How many answers there are at each place.
+    axes : mapping of int to int
+        Place to axis of the function, for the answers that are averaged over.
+    """
+    law_axes = tuple(axes.values())
+    broadcast_shape = [
+        function.shape[axis] if axis in law_axes else 1 for axis in range(function.ndim)
+    ]
+    joint_law = compute_joint_law(laws, sizes, list(axes)).transpose(np.argsort(law_axes))
+    return np.asarray(
+        (function * joint_law.reshape(broadcast_shape)).sum(axis=law_axes, keepdims=True)
+    )

@@ -37,8 +37,7 @@ from discreet.errors import EstimationError, PrivacyError, SchemaError
 from discreet.mechanisms.laws import (
     AnswerLaw,
     Theta,
-    average_over_axes,
-    compute_joint_law,
+    average_over_laws,
     parse_rational,
 )
 from discreet.mechanisms.oracle import (
@@ -332,18 +331,15 @@ class Unrelated(Response):
     def apply_channel(self, function: Floats, axes: Mapping[int, int]) -> Floats:
         """Return theta g + (1-theta) E_Y g."""
         theta = float(self.theta_exact)
-        return theta * function + (1 - theta) * self.average_over_personal(function, axes)
+        personal_average = average_over_laws(function, self.laws, self.sizes, axes)
+        return theta * function + (1 - theta) * personal_average
 
     def invert_channel(self, function: Floats, axes: Mapping[int, int]) -> Floats:
         """Return (g - (1-theta) E_Y g) / theta: P*(A) = theta P(A) + (1-theta) P(Y) solved."""
         self.check_estimable()
         theta = float(self.theta_exact)
-        return (function - (1 - theta) * self.average_over_personal(function, axes)) / theta
-
-    def average_over_personal(self, function: Floats, axes: Mapping[int, int]) -> Floats:
-        """Return E_Y g, the group's axes kept with length one."""
-        personal_law = compute_joint_law(self.laws, self.sizes, list(axes))
-        return average_over_axes(function, personal_law, list(axes.values()))
+        personal_average = average_over_laws(function, self.laws, self.sizes, axes)
+        return (function - (1 - theta) * personal_average) / theta
 
     def to_plain_words(self) -> str:
         """Say what is sent, and how often it holds the truth."""

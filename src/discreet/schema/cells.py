@@ -308,41 +308,40 @@ class Cells:
         return cell
 
     def encode_column(self, values: Any) -> CellCodes:
-        """Return the cell of each value of a column."""
+        """Return the cell of each value of a column; equal ones of a type are looked up once.
+
+        A missing value must not change the type in which others are read: libraries convert
+        integers to doubles when a value is missing.
+        """
         if isinstance(self.feature, Numeric):
             numbers = parse_numbers(self.feature, values, self.tokens, self.outliers)
             cell_indices = np.searchsorted(np.asarray(self.edges[1:-1]), numbers, side="right")
             if self.missing_index is not None:
                 cell_indices[np.isnan(numbers)] = self.missing_index
             return cell_indices.astype(np.int32)
-        return _encode_values(values, self.encode_value)
+        dtype = getattr(values, "dtype", None)
+        if str(dtype) == "Object" and hasattr(values, "to_arrow"):  # polars, values of any types
+            return _encode_objects(to_object_array(values.to_list()), self.encode_value)
+        if hasattr(values, "dictionary_encode"):
+            return _encode_arrow(values, self.encode_value)
+        if hasattr(values, "to_arrow"):  # polars
+            return _encode_arrow(values.to_arrow(), self.encode_value)
+        if hasattr(values, "cat") and hasattr(dtype, "categories"):  # pandas
+            return _encode_categories(values, self.encode_value)
+        if dtype is not None and not isinstance(dtype, np.dtype):  # other columns of pandas
+            import pyarrow as pa
+
+            try:
+                return _encode_arrow(pa.array(values, from_pandas=True), self.encode_value)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+                return _encode_objects(np.asarray(values, dtype=object), self.encode_value)
+        column = _to_flat_array(values)
+        encode_plain = _encode_objects if column.dtype.kind == "O" else _encode_distinct
+        return encode_plain(column, self.encode_value)
 
 
-def _encode_values(values: Any, encode_value: Callable[[Any], int]) -> CellCodes:
-    """Encode a column; equal values of the same type are looked up once.
-
-    A missing value must not change the type in which others are read: libraries convert integers
-    to doubles when a value is missing.
-    """
-    dtype = getattr(values, "dtype", None)
-    if str(dtype) == "Object" and hasattr(values, "to_arrow"):  # polars, values of any types
-        return _encode_objects(to_object_array(values.to_list()), encode_value)
-    if hasattr(values, "dictionary_encode"):
-        return _encode_arrow(values, encode_value)
-    if hasattr(values, "to_arrow"):  # polars
-        return _encode_arrow(values.to_arrow(), encode_value)
-    if hasattr(values, "cat") and hasattr(dtype, "categories"):  # pandas
-        return _encode_categories(values, encode_value)
-    if dtype is not None and not isinstance(dtype, np.dtype):  # other columns of pandas
-        import pyarrow as pa
-
-        try:
-            return _encode_arrow(pa.array(values, from_pandas=True), encode_value)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            return _encode_objects(np.asarray(values, dtype=object), encode_value)
-    column = _to_flat_array(values)
-    if column.dtype.kind == "O":
-        return _encode_objects(column, encode_value)
+def _encode_distinct(column: NDArray[Any], encode_value: Callable[[Any], int]) -> CellCodes:
+    """Encode values of which equal ones share a spelling."""
     if column.dtype.kind in "iu" and column.size:
         column = np.ascontiguousarray(column)
         lowest, highest = int(column.min()), int(column.max())
@@ -355,11 +354,6 @@ def _encode_values(values: Any, encode_value: Callable[[Any], int]) -> CellCodes
                 encode_value(int(value) + lowest) for value in present_offsets
             ]
             return np.asarray(cell_by_offset[offsets])
-    return _encode_distinct(column, encode_value)
-
-
-def _encode_distinct(column: NDArray[Any], encode_value: Callable[[Any], int]) -> CellCodes:
-    """Encode values of which equal ones share a spelling."""
     import pandas as pd
 
     positions, distinct_values = pd.factorize(column, use_na_sentinel=True)

@@ -28,16 +28,8 @@ class SheetRandomizer(Collection):
 
     groups: Sequence[Group]
     cuts: Mapping[str, tuple[float, ...]]
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """All questions in the order of a sheet: the features, then the target."""
-        return (*self.schema.names, self.schema.target)
-
-    @cached_property
-    def place(self) -> dict[str, int]:
-        """Where each question is on a sheet."""
-        return {name: position for position, name in enumerate(self.names)}
+    place: Mapping[str, int]
+    """Where each question is on a sheet."""
 
     @cached_property
     def cells(self) -> dict[str, Cells]:

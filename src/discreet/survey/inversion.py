@@ -20,7 +20,7 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
-from discreet.mechanisms.laws import average_over_axes
+from discreet.mechanisms.laws import average_over_laws
 from discreet.mechanisms.response import Unrelated
 from discreet.privacy.guarantee import Guarantee
 from discreet.statistics.statistics import Statistics, Table
@@ -163,21 +163,15 @@ class _DependentGroups:
             else 1 - self._get_theta(group_number)
             for group_number in groups
         )
-        replaced_groups = [
-            group_number for group_number in groups if group_number not in true_groups
-        ]
-        replaced_names = [
-            self.questionnaire.groups[group_number].questions[group_position]
-            for group_number in replaced_groups
-            for group_position in self.axes_by_group[group_number]
-        ]
-        replaced_axes = [
-            axis
-            for group_number in replaced_groups
-            for axis in self.axes_by_group[group_number].values()
-        ]
-        personal_law = self.questionnaire.compute_personal_law(replaced_names)
-        return probability, average_over_axes(function, personal_law, replaced_axes)
+        survey = self.questionnaire
+        replaced_axes = {
+            survey.places[group_number][group_position]: axis
+            for group_number in groups
+            if group_number not in true_groups
+            for group_position, axis in self.axes_by_group[group_number].items()
+        }
+        average = average_over_laws(function, survey.all_laws, survey.sizes, replaced_axes)
+        return probability, average
 
     def _get_theta(self, group_number: int) -> float:
         return float(self.questionnaire.channels[group_number].theta_exact)

@@ -107,6 +107,15 @@ class Questionnaire(SheetRandomizer):
         For the authors; not shown to respondents.
     shuffled : Shuffle, optional
         What is promised beyond the sheet's own epsilon where an anonymiser shuffles the sheets.
+
+    Attributes
+    ----------
+    original : Schema
+        The schema itself: nothing is projected.
+    names : tuple of str
+        All questions in the order of a sheet: the features, then the target.
+    place : mapping of name to int
+        Where each question is on a sheet.
     """
 
     schema: Schema
@@ -120,6 +129,9 @@ class Questionnaire(SheetRandomizer):
     introduction: str = ""
     notes: Sequence[str] = ()
     shuffled: Shuffle | None = None
+    original: Schema = field(init=False, repr=False)
+    names: tuple[str, ...] = field(init=False, repr=False)
+    place: Mapping[str, int] = field(init=False, repr=False)
 
     kind: ClassVar[str] = "questionnaire"
     version: ClassVar[int] = VERSION
@@ -138,6 +150,10 @@ class Questionnaire(SheetRandomizer):
         object.__setattr__(self, "notes", tuple(self.notes))
         cuts = {name: tuple(map(float, cut_points)) for name, cut_points in self.cuts.items()}
         object.__setattr__(self, "cuts", cuts)
+        object.__setattr__(self, "original", self.schema)
+        object.__setattr__(self, "names", (*self.schema.names, self.schema.target))
+        place = {name: position for position, name in enumerate(self.names)}
+        object.__setattr__(self, "place", place)
         for name, value, allowed_values in (
             ("personal", self.personal, PersonalSource),
             ("device", self.device, DrawingDevice),

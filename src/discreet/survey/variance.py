@@ -67,11 +67,16 @@ class ChannelVariance:
             out=np.zeros_like(score_variance),
             where=score_variance > 1e-12,
         )
-        return cls(
-            _compute_range(added_variances, is_true, question_axes),
-            _compute_range(added_variances, ~is_true, question_axes),
-            slope,
-        )
+        ranges = []  # least, mean and most over the chosen answers; zero where there are none
+        for is_chosen in (is_true, ~is_true):
+            chosen_or_infinite = np.where(is_chosen, added_variances, np.inf)
+            chosen_variances = np.where(is_chosen, added_variances, 0.0)
+            minimum = np.where(
+                is_chosen.any(question_axes), chosen_or_infinite.min(question_axes), 0.0
+            )
+            mean = chosen_variances.sum(question_axes) / np.maximum(is_chosen.sum(question_axes), 1)
+            ranges.append((minimum, mean, chosen_variances.max(question_axes)))
+        return cls(ranges[0], ranges[1], slope)
 
     def compute_at_share(self, share: Any, bound_index: int) -> Any:
         """The least (0), mean (1) or largest (2) variance if the predicate holds for a share."""
@@ -103,21 +108,6 @@ class ChannelVariance:
         """
         worst_share = np.clip((1 + self.true[2] - self.false[2]) / 2, 0.0, 1.0)
         return self.compute_at_share(worst_share, 2) + worst_share * (1 - worst_share)
-
-
-def _compute_range(
-    added_variances: Floats, is_chosen: Any, question_axes: tuple[int, ...]
-) -> tuple[Any, Any, Any]:
-    """Least, mean and most over the chosen answers; zero where there are none."""
-    has_chosen = is_chosen.any(question_axes)
-    minimum = np.where(
-        has_chosen, np.where(is_chosen, added_variances, np.inf).min(question_axes), 0.0
-    )
-    mean = np.where(is_chosen, added_variances, 0.0).sum(question_axes) / np.maximum(
-        is_chosen.sum(question_axes), 1
-    )
-    maximum = np.where(is_chosen, added_variances, 0.0).max(question_axes)
-    return minimum, mean, maximum
 
 
 @dataclass(frozen=True, eq=False)
