@@ -405,6 +405,7 @@ def test_no_feature_is_left_out_where_there_are_more_values_than_pairs():
     assert any("c yes" in one for one in words)
 
 
+@pytest.mark.slow
 def test_one_pair_alone_would_not_show_what_one_value_does():
     """The twin of the planted defects: the first value against the last, as it used to be."""
     subject = sampled(partial(spaced, value="w"))
@@ -439,6 +440,7 @@ def test_an_id_that_is_made_of_the_record_is_found(monkeypatch):
     assert audit(make_collection_subject(SURVEY)).broken
 
 
+@pytest.mark.slow
 def test_a_shuffled_plan_is_audited_for_what_a_single_report_promises():
     """Alone a report says more than the shuffle promises, and no alarm is raised about that."""
     from discreet.local import PlanOptions, make_plan

@@ -69,6 +69,7 @@ def test_tables_that_are_not_made_for_it_show_much_less(method):
     assert all(loss(pair, method, part=0.5) < costs[method] for pair in make_add_pairs(ONE, 24)[:1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0, 8.0])
 def test_a_record_moves_nearly_all_of_the_smooth_bound(method, epsilon):

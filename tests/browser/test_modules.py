@@ -379,6 +379,7 @@ LISTED = """
 """
 
 
+@pytest.mark.slow
 def test_practice_reads_a_message_as_the_collector_does(static: Path) -> None:
     """The list of a message holds the answers for which it is likeliest."""
     cases, wanted = [], []
@@ -408,6 +409,7 @@ TRIAL = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["de", "ss", "oue", "olh", "hr"])
 def test_practice_draws_as_the_question_does(name: str, static: Path) -> None:
     """How often an answer is in the message: p for one's own, q for another, within 6 sigma."""

@@ -62,6 +62,7 @@ def test_where_numbers_are_clipped_one_beyond_the_bounds_is_an_answer_as_well(st
     assert read(static, *((*case, True) for case in alike)) == ["12500", "-12500", "12500"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_is_suggested_is_accepted(whole: bool, static: Path) -> None:
     texts = ["3,500", "3.512", "1.001", "9,990", "7.000", "-1,234", "-2.000"]
@@ -79,6 +80,7 @@ def test_what_is_suggested_is_accepted(whole: bool, static: Path) -> None:
         assert [float(one) for one in again] == values * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "meant"),
     [
@@ -120,6 +122,7 @@ def test_what_has_one_meaning_is_understood(case: Any, meant: str, static: Path)
     assert read(static, case) == [meant]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["1 00", "1,00", "12,3456,7", "1'00", "1 000'000", "3,500,", "1,2,3", "0,125,000", "x"]
 )

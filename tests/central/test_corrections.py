@@ -114,6 +114,7 @@ def test_missing_values_that_are_skipped_add_nothing(corrected):
     assert not absent.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["onnx", "skops"])
 def test_other_formats_predict_the_same(corrected, kind):
     from discreet.model.export import to_onnx, to_skops

@@ -210,6 +210,7 @@ def roads(folder):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("road", ["discreet train", "fit_source", "fit"])
 @pytest.mark.parametrize("dearer", [{"epsilon": 1.5}, {"delta": 1e-6}], ids=["epsilon", "delta"])
 def test_no_road_releases_more_than_was_paid(folder, monkeypatch, road, dearer):

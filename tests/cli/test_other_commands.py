@@ -41,6 +41,7 @@ def test_datasets_of_the_folder_are_listed_with_their_kinds(run: Run) -> None:
     assert adult["categorical"] + adult["numeric"] == adult["features"] == 14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rows"), [("balance_scale", 625), ("mortgage", 300), ("mortgage_table", 10)]
 )

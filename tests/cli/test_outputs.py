@@ -269,6 +269,7 @@ def test_a_model_that_was_paid_for_is_replaced_with_force_only(damaged: bool, ru
     assert all(Path(name).read_text() != text for name, text in before.items())
 
 
+@pytest.mark.slow
 def test_twin_models_that_all_count_as_free_are_lost(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +280,7 @@ def test_twin_models_that_all_count_as_free_are_lost(
     assert Path("m.json").read_text() != before
 
 
+@pytest.mark.slow
 def test_what_costs_nothing_to_make_again_is_replaced_by_its_kind(run: Run) -> None:
     unpaid = ["train", "population.csv", "--schema", "schema.json", "--epsilon", "inf"]
     lines = [
@@ -312,6 +314,7 @@ def test_what_costs_nothing_to_make_again_is_replaced_by_its_kind(run: Run) -> N
     assert Path("others.csv").read_text() == table
 
 
+@pytest.mark.slow
 def test_a_tally_is_replaced_by_one_that_counts_the_same_reports(run: Run) -> None:
     """Reports may be gone when they are tallied."""
     schema = Schema([Categorical("a", [0, 1], optional=False)], "y", [0, 1])

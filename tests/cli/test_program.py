@@ -74,6 +74,7 @@ def test_nothing_heavy_is_imported_for_help(code: str) -> None:
     assert not HEAVY & set(done.stderr.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "limit"), [(["-c", "import discreet"], 0.3), (["-m", "discreet", "--help"], 0.5)]
 )
@@ -151,6 +152,7 @@ def test_a_closed_pipe_is_quiet(demo_folder: Path) -> None:
     assert said == b""
 
 
+@pytest.mark.slow
 def test_a_real_run_keeps_json_alone_on_standard_output(demo_folder: Path) -> None:
     done = started("show", str(demo_folder / "model.json"), "--json")
     assert done.returncode == 0
@@ -158,6 +160,7 @@ def test_a_real_run_keeps_json_alone_on_standard_output(demo_folder: Path) -> No
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_real_mistake_is_one_sentence(tmp_path: Path) -> None:
     done = started("show", str(tmp_path / "nothing.json"))
     assert done.returncode == 2

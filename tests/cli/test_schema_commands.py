@@ -35,6 +35,7 @@ def test_inference_writes_a_schema_and_says_what_it_took(run: Run) -> None:
         assert name in result.stderr
 
 
+@pytest.mark.slow
 def test_inference_with_choices(run: Run) -> None:
     frame = pd.read_csv("others.csv")
     frame["income"] = frame["income"].replace("low", "?")
@@ -69,6 +70,7 @@ def test_inference_that_cannot_be(arguments: list[str], message: str, run: Run) 
     assert sentence.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_table_that_fits_is_counted(run: Run) -> None:
     result = run("schema", "check", "schema.json", "others.csv")
     assert result.exit_code == 0

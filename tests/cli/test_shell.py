@@ -78,6 +78,7 @@ QUIET = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", QUIET, ids=lambda words: words[0])
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_quiet_leaves_the_result_alone(words: tuple[str, ...], before: bool, run: Run) -> None:

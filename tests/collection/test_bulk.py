@@ -219,6 +219,7 @@ def test_batches_of_a_shuffle_are_counted_like_one_by_one(
     assert_same_tally(tally_parquet(mortgage_plan, tmp_path / "r.parquet"), expected, by_id=False)
 
 
+@pytest.mark.slow
 def test_files_with_and_without_batch_marks_are_tallied_together(
     plan: Plan, tmp_path: Path
 ) -> None:
@@ -346,6 +347,7 @@ def test_a_file_grows_piece_by_piece_and_may_mix_questions(plan: Plan, tmp_path:
     assert [report.question for report in read_reports(path)] == [0, 1, 0, 0]
 
 
+@pytest.mark.slow
 def test_a_simulated_file_makes_a_simulated_tally(plan: Plan, tmp_path: Path) -> None:
     ids = np.frombuffer(os.urandom(16), np.uint8).reshape(1, 16)
     value = np.zeros((1, plan.questions[0].mechanism.width), np.int64)

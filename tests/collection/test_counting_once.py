@@ -75,6 +75,7 @@ def test_tallies_without_ids_are_told_apart_by_their_content() -> None:
             Tally.from_json(both.to_json()) + again
 
 
+@pytest.mark.slow
 def test_tallies_of_large_files_that_overlap_are_noticed(
     survey: Questionnaire, tmp_path: Path
 ) -> None:

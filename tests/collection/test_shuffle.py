@@ -140,6 +140,7 @@ def roads(plan, tmp_path, *files):
     yield bulk
 
 
+@pytest.mark.slow
 def test_one_shuffle_that_is_large_enough_gets_the_stronger_promise(plan, tmp_path):
     passed, _ = shuffle_reports(plan, reports(plan, 60), as_random(None))
     assert len({one.batch for one in passed}) == 1
@@ -150,6 +151,7 @@ def test_one_shuffle_that_is_large_enough_gets_the_stronger_promise(plan, tmp_pa
             assert estimate_statistics(tally).guarantee.delta == plan.shuffled.delta
 
 
+@pytest.mark.slow
 def test_two_small_shuffles_get_the_local_promise(plan, tmp_path):
     """Twin: 120 rows are more than 60, so a promise by the number of rows is the stronger one."""
     files = [
@@ -164,6 +166,7 @@ def test_two_small_shuffles_get_the_local_promise(plan, tmp_path):
         assert "the smallest batch has 59 counted reports" in str(promise)
 
 
+@pytest.mark.slow
 def test_reports_that_were_never_shuffled_get_the_local_promise(plan, tmp_path):
     unmarked = reports(plan, 60)
     passed, _ = shuffle_reports(plan, reports(plan, 60), as_random(None))
@@ -206,6 +209,7 @@ def test_sheets_of_small_shuffles_get_the_local_promise():
         assert statistics_of_sheets(Tally.from_reports(survey, sent)).guarantee.epsilon == epsilon
 
 
+@pytest.mark.slow
 def test_the_same_people_shuffled_twice_are_not_a_larger_crowd(plan, tmp_path):
     sent = reports(plan, 30)
     files = [shuffle_reports(plan, sent, as_random(None), allow_fewer=True)[0] for _ in range(2)]

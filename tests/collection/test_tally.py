@@ -90,6 +90,7 @@ def test_a_tally_comes_back_from_json_unchanged(any_plan: Plan) -> None:
     assert Tally.from_json(tally.to_json()).add(first).status == "repeated"
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_order_splits_and_repetitions_do_not_matter(data: st.DataObject) -> None:

@@ -12,6 +12,7 @@ from discreet.estimation.log_ratios import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("totals", "deviation"),
     [([60, 30, 10], 30), ([180, 80], 75), ([-30, 80], 75), ([20, 5, 0, -4], 6)],

@@ -170,6 +170,7 @@ def test_a_release_of_more_than_was_paid_for_is_held_back():
         assert not hasattr(fitted, "model_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nb", PRIVATE)
 def test_a_ledger_is_never_overdrawn(nb):
     X, y = people()
@@ -325,6 +326,7 @@ def left_behind(nb, *, member, budget=None):
     return told, texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nb", PRIVATE)
 def test_nothing_that_is_left_says_whether_rows_were_fitted_before(nb):
     """One row of the second table is in the first, or is not: only the warning differs."""

@@ -54,6 +54,7 @@ def by_hand(frame, y, train, alpha=1.0):
     return joint - np.log(gaussian.class_prior_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"missing": "category"}, {"unseen": "other"}])
 def test_all_of_scikit_learns_checks_pass(options):
     check_estimator(MixedNB(**options))
@@ -354,6 +355,7 @@ def test_what_no_promise_allows_is_refused_with_the_reason(nb):
         nb().partial_fit  # noqa: B018
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nb", PRIVATE)
 def test_a_second_private_fit_says_that_budgets_add_up(nb):
     X, y = small()

@@ -46,6 +46,7 @@ ESTIMATORS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS, ids=",".join)
 @pytest.mark.parametrize("nb", ESTIMATORS, ids=lambda one: type(one).__name__)
 def test_votes_and_probabilities_work_with_a_schema_in_any_order(nb, order):

@@ -217,6 +217,7 @@ def test_numpy_scalars_are_numbers_outside_of_estimators_too():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_a_schema_may_be_a_path_or_a_mapping(tmp_path):
     path = tmp_path / "schema.json"

@@ -68,6 +68,7 @@ def every_death(work):
     raise AssertionError("the work never ended")
 
 
+@pytest.mark.slow
 def test_a_charge_is_on_the_disk_whole_before_it_is_acknowledged(tmp_path):
     path = tmp_path / "ledger.json"
     Ledger.create(path, 100.0)
@@ -102,16 +103,19 @@ def drafts_after(path):
     return sorted(path.parent.iterdir())
 
 
+@pytest.mark.slow
 def test_killed_writers_leave_nothing_beside_the_ledger(tmp_path):
     path = tmp_path / "ledger.json"
     assert drafts_after(path) == [path, Path(f"{path}.lock")]
 
 
+@pytest.mark.slow
 def test_twin_a_ledger_that_does_not_tidy_up_leaves_drafts(tmp_path, monkeypatch):
     monkeypatch.setattr(ledger_module, "remove_drafts", lambda path: None)
     assert len(drafts_after(tmp_path / "ledger.json")) > 2
 
 
+@pytest.mark.slow
 def test_a_round_is_paid_once_however_often_its_party_dies(tmp_path):
     path = tmp_path / "ledger.json"
     Ledger.create(path, 1.0)
@@ -132,6 +136,7 @@ def test_twin_a_round_that_is_not_recognised_is_paid_again(tmp_path):
     assert len(Ledger(path).read().entries) == 2
 
 
+@pytest.mark.slow
 def test_a_report_that_left_is_the_report_that_is_sent_again(tmp_path):
     store = tmp_path / "device"
 

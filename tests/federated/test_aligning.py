@@ -110,6 +110,7 @@ def test_owners_and_collector_survive_being_killed(tmp_path):
     assert not (kept / "secret").exists()
 
 
+@pytest.mark.slow
 def test_another_table_under_the_same_invitation_is_refused(tmp_path):
     agreed = invitation(2, signed=False)
     running = AlignmentSession(PARTIES["collector"], agreed, tmp_path / "collector")

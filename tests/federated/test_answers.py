@@ -34,6 +34,7 @@ def refusal(url, manifest, **how):
     return told.value.sentence
 
 
+@pytest.mark.slow
 def test_tls_on_one_side_only_and_another_host_name(tmp_path):
     manifest = unsigned(horizontal_manifest(deadline=soon(20)))
     running = RoundSession(PARTIES["collector"], manifest, tmp_path / "kept")
@@ -49,6 +50,7 @@ def test_tls_on_one_side_only_and_another_host_name(tmp_path):
     assert set(running.agreement.signatures) == {"collector"}
 
 
+@pytest.mark.slow
 def test_a_collector_of_another_manifest_names_both_digests(tmp_path):
     ours, theirs = (unsigned(horizontal_manifest(deadline=soon(20))) for _ in range(2))
     with Served(RoundSession(PARTIES["collector"], theirs, tmp_path)) as url:
@@ -149,6 +151,7 @@ def test_whatever_a_collector_answers_a_provider_ends_with_a_sentence(path, cont
     assert url in told.value.sentence
 
 
+@pytest.mark.slow
 def test_a_packed_answer_is_not_unpacked():
     """A few kilobytes could become gigabytes."""
     manifest, page = unsigned(horizontal_manifest()), gzip.compress(bytes(1 << 24))

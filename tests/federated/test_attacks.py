@@ -205,6 +205,7 @@ def test_attack_c_fails_on_ours(ours):
 # ---------------------------------------------------------------- transcripts
 
 
+@pytest.mark.slow
 def test_what_the_published_collector_sees_is_not_uniform(small_key, other_key):
     """The known-bad twin of the checks below: differences within a submission are counts."""
     n, rows = small_key.public.n, []

@@ -52,6 +52,7 @@ def test_whoever_knows_cards_knows_everyone():
         manifest.require_known_parties(OWN, [*EVERYONE, stranger])
 
 
+@pytest.mark.slow
 def test_an_invented_party_is_refused_before_a_signature_leaves(tmp_path):
     manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(600)))
     running = RoundSession(PARTIES["collector"], manifest, tmp_path / "c")

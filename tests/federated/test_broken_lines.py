@@ -61,6 +61,7 @@ def logged_errors():
     logging.getLogger("uvicorn.error").removeHandler(handler)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/messages?offset=0", "/signatures/hospital-a"])
 def test_a_connection_that_breaks_in_a_body_leaves_no_traceback(path, tmp_path):
     manifest = horizontal_manifest(deadline=soon(600))
@@ -84,6 +85,7 @@ def test_a_connection_that_breaks_in_a_body_leaves_no_traceback(path, tmp_path):
     assert logged == []
 
 
+@pytest.mark.slow
 def test_a_signature_of_a_stranger_is_refused_before_its_body_comes(tmp_path):
     manifest = unsigned(horizontal_manifest(deadline=soon(600)))
     running = RoundSession(PARTIES["collector"], manifest, tmp_path)

@@ -62,6 +62,7 @@ from discreet.hosting.serving import RequestLimits, make_timed_protocol
 from discreet.privacy.ledger import Ledger
 
 
+@pytest.mark.slow
 def test_every_refusal_is_a_reason_and_a_sentence(tmp_path):
     manifest = horizontal_manifest(epsilon=math.inf)
     exact = counted(manifest)
@@ -234,6 +235,7 @@ def test_after_the_deadline_nothing_is_taken(tmp_path):
     assert compute_seconds_left(manifest) < 0
 
 
+@pytest.mark.slow
 def test_a_round_completes_while_slow_clients_hold_connections(tmp_path):
     manifest = unsigned(horizontal_manifest(epsilon=math.inf, deadline=soon(60)))
     running = RoundSession(PARTIES["collector"], manifest, tmp_path)
@@ -411,6 +413,7 @@ def test_rows_are_aligned_by_id_and_ids_are_unique():
         load_aligned_columns({"x": [1, 2], "id": ["a", "a"]}, ("x",), "id")
 
 
+@pytest.mark.slow
 def test_a_party_does_not_believe_another_manifest(tmp_path):
     """The collector serves a manifest with another epsilon: its signatures do not fit."""
     ours = unsigned(horizontal_manifest(deadline=soon(60)))
@@ -441,6 +444,7 @@ def test_a_party_gives_up_when_no_collector_answers(monkeypatch):
     assert said == ["waiting for the collector at http://127.0.0.1:9, which does not answer"]
 
 
+@pytest.mark.slow
 def test_tls_with_the_right_certificate_and_not_with_another(tmp_path):
     manifest = unsigned(horizontal_manifest(deadline=soon(60)))
     running = RoundSession(PARTIES["collector"], manifest, tmp_path / "kept")

@@ -120,6 +120,7 @@ def complete(tmp_path, **how):
     return running, unsigned(manifest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deadline", ["", soon(3600)], ids=["endless", "in time"])
 def test_a_receiver_that_has_the_result_does_not_need_the_collector(
     deadline, tmp_path, impatient, monkeypatch
@@ -144,6 +145,7 @@ def test_a_receiver_that_has_the_result_does_not_need_the_collector(
     assert not keys(tmp_path / "receiver")
 
 
+@pytest.mark.slow
 def test_an_owner_that_has_the_answer_does_not_need_the_collector(tmp_path, impatient):
     agreed = invitation(2, signed=False)
     running = AlignmentSession(PARTIES["collector"], agreed, tmp_path / "collector")
@@ -173,6 +175,7 @@ def killed(*_):
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_provider_that_does_not_know_whether_it_was_heard_says_so_and_ends(tmp_path, impatient):
     """Killed after its submission arrived; the round ended without it, and the collector left."""
     manifest = horizontal_manifest()

@@ -393,6 +393,7 @@ ENTRANCES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", REFUSALS)
 def test_every_improper_modulus_is_refused_in_words(kind, tmp_path, monkeypatch, real_key):
     monkeypatch.chdir(tmp_path)
@@ -400,6 +401,7 @@ def test_every_improper_modulus_is_refused_in_words(kind, tmp_path, monkeypatch,
     assert REFUSALS[kind] in refused(ENTRANCES["show"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entrance", ENTRANCES)
 def test_a_crafted_key_is_refused_at_every_entrance(entrance, tmp_path, monkeypatch, real_key):
     """Before anything is signed, kept or written; the twin without the check goes on."""

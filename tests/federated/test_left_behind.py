@@ -231,6 +231,7 @@ def test_a_refused_provider_leaves_nothing_to_guess_from(twin, tmp_path, monkeyp
         assert bool(recovered(left, [right], keys_in(left))) == twin
 
 
+@pytest.mark.slow
 @TWINS
 def test_a_folder_confirms_no_guess_of_ids_wherever_its_owner_was_killed(
     twin, tmp_path, monkeypatch, folders_of_the_killed
@@ -302,6 +303,7 @@ def test_what_an_earlier_version_left_of_ended_rounds_is_deleted(tmp_path):
     kept.finish_round(own)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aggregation", ["masks", "paillier"])
 def test_nothing_of_rows_and_labels_can_be_confirmed_after_a_vertical_round(
     aggregation, tmp_path, small_key
@@ -358,6 +360,7 @@ def aligned_by_all(tmp_path, texts):
     return owners
 
 
+@pytest.mark.slow
 def test_nothing_of_the_ids_can_be_confirmed_after_an_alignment(tmp_path):
     owners = aligned_by_all(tmp_path, ["anna", "bert", "carl"])
     for name in owners:

@@ -138,6 +138,7 @@ def test_ciphertexts_travel_as_bytes_of_one_length(small_key):
             key.from_bytes(damaged, 3)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_slots_add_up_whatever_the_signs(data):
     parties = data.draw(st.integers(1, 6))

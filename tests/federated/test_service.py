@@ -169,6 +169,7 @@ def test_rows_and_values_are_checked_before_anyone_signs(tmp_path):
             run_label_provider(connection, ProviderInput(flipped, "id"), tmp_path / "l")
 
 
+@pytest.mark.slow
 def test_the_key_of_an_abandoned_round_is_erased(tmp_path):
     over = unsigned(horizontal_manifest(deadline=soon(0.2)))
     with (

@@ -179,6 +179,7 @@ def test_without_seals_a_provider_tests_guesses_of_labels_and_reads_sums(monkeyp
     assert np.array_equal(sums_by_a_provider(manifest, shares), exact)
 
 
+@pytest.mark.slow
 def test_without_pads_collector_and_label_provider_see_sums(monkeypatch):
     without_pads(monkeypatch)
     rows = []
@@ -197,6 +198,7 @@ def test_without_pads_collector_and_label_provider_see_sums(monkeypatch):
 # ---------------------------------------------------------------- the protocol stands
 
 
+@pytest.mark.slow
 @MODES
 def test_the_collector_opens_nothing_that_it_carries(mode):
     """Neither with any key of its own, nor by taking away what it dealt; bytes look uniform."""

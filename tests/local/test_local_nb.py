@@ -32,6 +32,7 @@ def accuracy(nb, people=PEOPLE, others=None):
     return nb.fit(people.X, people.y).score(others.X, others.y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"numeric": "gaussian"}])
 def test_without_noise_all_of_scikit_learns_checks_pass(options):
     check_estimator(LocalNB(epsilon=math.inf, **options))
@@ -186,6 +187,7 @@ def test_a_schema_from_the_data_is_warned_about_and_not_promised():
     assert not LocalNB(1.0, schema=inferred).fit(PEOPLE.X, PEOPLE.y).guarantee_.is_private
 
 
+@pytest.mark.slow
 def test_with_no_evidence_probabilities_stay_near_the_class_shares():
     """By the median of nine collections; a twin with evidence moves them far.
 

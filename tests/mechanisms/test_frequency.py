@@ -205,6 +205,7 @@ def z_scores(oracle: FrequencyOracle, sampler: FrequencyOracle, seed: int) -> np
 CASES = [(name, size) for name in NAMES for size in (2, 7, 40)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), CASES)
 def test_estimates_are_unbiased(name: str, size: int) -> None:
     """A false alarm in fewer than 1e-5 of all runs: 6 standard deviations, 392 cells."""

@@ -30,6 +30,7 @@ def models(people):
     return [nb.fit(people.X, people.y).model_ for nb in made]
 
 
+@pytest.mark.slow
 def test_records_follow_the_model(models):
     """Each cell by a binomial test, each density by Kolmogorov and Smirnov; 1e-6 for each."""
     for model in models:
@@ -128,6 +129,7 @@ def test_the_command_prints_the_promise_beside_the_records(models, tmp_path):
     assert isinstance(models[0].factors[0], GaussianFactor)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_records_are_read_by_pandas_and_by_other_commands(suffix, tmp_path):
     """Values of any kind, missing ones, commas and number signs at the begin of a line."""

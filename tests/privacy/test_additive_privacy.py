@@ -255,6 +255,7 @@ def test_concentrated_twins_with_less_noise_are_rejected(
 # ---- calibration
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(LAWS),
     st.floats(1e-3, 50),
@@ -271,6 +272,7 @@ def test_calibration_never_promises_more_than_asked(
     assert other >= alpha  # a smaller beta never needs more noise per S
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 300.0, 500.0])
 def test_very_small_and_very_large_promises_have_a_scale(

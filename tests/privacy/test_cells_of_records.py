@@ -194,6 +194,7 @@ def from_object_source(rows: list[Record]) -> list[Tables]:
     return of_source(MEMORY, as_objects(rows))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(drawn(WITHOUT_DATES))
 def test_lists(case: Any) -> None:
@@ -220,6 +221,7 @@ def counted_in_memory(rows: list[Any]) -> Tables:
     return {"totals": found.totals, **{name: t.counts for name, t in found.tables.items()}}
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(drawn(MIXED_LABELS), st.lists(st.sampled_from(KINDS_OF_ROWS), min_size=1, max_size=3))
 def test_rows_of_any_kind(case: Any, kinds: Any) -> None:
@@ -254,6 +256,7 @@ def test_lists_of_rows_of_one_label(case: Any) -> None:
     assert_moves_one_cell(from_rows_of_labels, LABELS, case)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(drawn(WITHOUT_DATES))
 def test_object_columns(case: Any) -> None:
@@ -323,6 +326,7 @@ NUMERIC_POOLS = {
 NUMERIC = narrow(SCHEMA, ["word", "whole", "size"])
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(drawn(NUMERIC_POOLS))
 def test_numeric_arrays(case: Any) -> None:
@@ -362,6 +366,7 @@ def as_arrow(rows: list[Record]) -> pa.Table:
     return pa.table({n: pa.array([r[n] for r in rows], type=ARROW[n]) for n in names})
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(drawn(TYPED_POOLS))
 def test_typed_columns_in_memory(case: Any) -> None:
@@ -467,6 +472,7 @@ def test_a_column_that_is_in_names_of_folders_alone_is_refused(tmp_path: Path, k
         engines.iter_ordered_batches(source, ["word"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_twin_names_of_folders_are_a_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -796,6 +802,7 @@ def test_twin_equal_objects_are_one(
         assert_moves_one_cell(from_object_array, MEMORY, case)
 
 
+@pytest.mark.slow
 def test_twin_one_type_for_a_column_of_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     case = ([row(word=True), row(word=True)], row(word="x"), 1)
     assert_moves_one_cell(from_object_source, MEMORY, case)

@@ -376,6 +376,7 @@ UNIT = 1024
 """Steps of the largest weight, in which weights are counted."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first", [(20 * UNIT, 30 * UNIT), (4 * UNIT, 3 * UNIT)], ids=["all features", "few features"]
 )

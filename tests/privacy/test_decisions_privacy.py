@@ -123,6 +123,7 @@ def excess_of_choices(monkeypatch, options):
     return largest
 
 
+@pytest.mark.slow
 def test_of_several_features_each_choice_costs_its_own_charge(monkeypatch, four):
     given, _, trained = transcript_of(monkeypatch, RECORDS, "histogram", **SEVERAL)
     number = len(trained.statistics.tables)

@@ -107,6 +107,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "size", "epsilon"), CASES)
 def test_no_serialised_report_exceeds_epsilon(
     kind: type[FrequencyOracle], size: int, epsilon: float
@@ -167,6 +168,7 @@ def test_the_sampler_is_the_channel(kind: type[FrequencyOracle], epsilon: float,
         assert law(oracle, value) == {report: c for report, c in promised.items() if c}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "size"), [(0.5, 4), (0.1, 6)])
 def test_subsets_chosen_by_keys_are_uniform_whatever_ties(epsilon: float, size: int) -> None:
     """Given whether the truth is in, every set that allows is as likely; ties end a path."""

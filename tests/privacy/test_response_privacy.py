@@ -316,6 +316,7 @@ def test_nothing_but_the_answers_is_in_a_sheet():
     assert len(body["value"]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theta", ["0.1", "0.5", "0.7"])
 def test_a_stated_loss_is_never_below_the_true_one_and_one_step_less_is(theta):
     """Decided with 60 digits; the nearest float is the twin: about half of them are too low."""

@@ -110,6 +110,7 @@ def likely(scores, codes):
     return np.array(alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [counted, unrounded])
 @pytest.mark.parametrize("classes", CLASSES)
 def test_residuals_of_a_row_are_the_same_bits_among_any_others(function, classes):

@@ -284,6 +284,7 @@ SCALES = [0.1, 1, Fraction(7, 3), 50]
 VARIANCES = [Fraction(1, 4), 1, 10, 1000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 def test_geometric_and_discrete_laplace_fit_their_pmf(source: Random, scale: float) -> None:
     size = 300_000 if scale >= 1 else 3_000_000
@@ -291,6 +292,7 @@ def test_geometric_and_discrete_laplace_fit_their_pmf(source: Random, scale: flo
     assert fits(source.discrete_laplace(scale, size), laplace_pmf(float(scale)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [10**6, 1e12])
 def test_wide_noise_follows_its_cdf(source: Random, scale: float) -> None:
     size = 200_000 if scale < 1e9 else 1000
@@ -372,6 +374,7 @@ def test_a_twin_that_trusts_floating_point_is_rejected(k: int, scale: Fraction) 
     assert not heeds_further_bits(Careless, k, scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [Fraction(1, 10), Fraction(1), Fraction(7, 3), Fraction(10**6)])
 def test_fast_and_exact_agree_on_the_same_uniform(scale: Fraction) -> None:
     """On plain uniforms, and on ones crowded against the edges, where floating point errs most."""
@@ -390,6 +393,7 @@ def test_fast_and_exact_agree_on_the_same_uniform(scale: Fraction) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(10), Fraction(10**9)])
 def test_fast_and_exact_acceptance_agree(variance: Fraction) -> None:
     scale = math.isqrt(math.floor(variance)) + 1

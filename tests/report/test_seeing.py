@@ -96,6 +96,7 @@ def test_plots_show_what_the_numbers_say(people, fitted):
     assert list(points) == pytest.approx([one["hits"] for one in scores.to_body()["reliability"]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [[False, True], [0.0, 1.0]])
 def test_classes_that_are_not_text_are_plotted(classes):
     pytest.importorskip("matplotlib").use("Agg")

@@ -343,6 +343,7 @@ def test_surveys_of_a_database_are_served_without_files(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.slow
 def test_a_device_answers_with_the_document_that_a_server_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

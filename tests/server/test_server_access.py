@@ -38,6 +38,7 @@ def live(opened: Database) -> Live:
         yield running  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_results_need_a_viewer_and_acts_an_owner(live: Live) -> None:
     viewer = live.server.access.create_token("viewer", "reader")
     for path in VIEWS:
@@ -69,6 +70,7 @@ def test_tokens_are_hashed_at_rest_and_expire(opened: Database, tmp_path: Path) 
     assert [one["label"] for one in access.list_tokens()] == ["me", "old"]
 
 
+@pytest.mark.slow
 def test_the_link_of_the_desk_works_once_and_its_cookie_only_from_our_pages(live: Live) -> None:
     access = live.server.access
     once = access.create_link_token()
@@ -109,6 +111,7 @@ def test_only_the_token_of_a_link_opens_a_session_and_only_while_it_is_new(
     assert access.exchange_link_token(access.create_link_token())
 
 
+@pytest.mark.slow
 def test_what_owners_do_is_written_down_by_day(live: Live, opened: Database) -> None:
     for _ in range(3):
         live.owned("POST", "/health/invitations", json={"count": 2})
@@ -120,6 +123,7 @@ def test_what_owners_do_is_written_down_by_day(live: Live, opened: Database) -> 
 # ---------------------------------------------------------------- invitations
 
 
+@pytest.mark.slow
 def test_a_code_is_used_once_and_only_its_hash_is_stored(opened: Database, tmp_path: Path) -> None:
     collection = plan()
     added(opened, collection, "closed-shop", entry="invited")
@@ -163,6 +167,7 @@ def test_a_link_is_an_image_that_a_strict_policy_shows() -> None:
 # ---------------------------------------------------------------- headers, limits, metrics
 
 
+@pytest.mark.slow
 def test_headers_are_on_every_answer_and_pages_elsewhere_may_send_reports(live: Live) -> None:
     reports = "/api/v1/surveys/health/reports"
     answers = {
@@ -190,6 +195,7 @@ def test_headers_are_on_every_answer_and_pages_elsewhere_may_send_reports(live: 
     assert "'sha256-abc'" in make_content_policy(["sha256-abc"])
 
 
+@pytest.mark.slow
 def test_the_document_is_its_canonical_bytes(live: Live) -> None:
     import hashlib
 
@@ -219,6 +225,7 @@ def test_addresses_have_limits_and_are_forgotten() -> None:
     assert all(RateLimiter(0, 1).allow_request(None) for _ in range(10))
 
 
+@pytest.mark.slow
 def test_a_flood_from_one_address_is_told_to_wait(opened: Database) -> None:
     with serving(opened, rate=1.0, burst=3.0) as live:
         made = report(live.collection)[0]
@@ -229,6 +236,7 @@ def test_a_flood_from_one_address_is_told_to_wait(opened: Database) -> None:
         assert (problem(last), last.headers["retry-after"]) == ("too-many", "5")
 
 
+@pytest.mark.slow
 def test_metrics_move_at_settling_only(live: Live) -> None:
     def metrics() -> str:
         return live.client.get("/metrics").text
@@ -260,6 +268,7 @@ def test_metrics_move_at_settling_only(live: Live) -> None:
     assert dict(re.findall(r"^(\w+)\{[^}]*\} (\d+)$", metrics(), re.M)) == after
 
 
+@pytest.mark.slow
 def test_nothing_about_who_sent_is_stored_or_logged(
     opened: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -281,6 +290,7 @@ def test_nothing_about_who_sent_is_stored_or_logged(
         assert text not in out + err
 
 
+@pytest.mark.slow
 def test_slow_and_silent_senders_are_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     from discreet.hosting.serving import RequestLimits
     from discreet.server import reports
@@ -301,6 +311,7 @@ def test_slow_and_silent_senders_are_refused(live: Live, monkeypatch: pytest.Mon
     assert live.post(report(live.collection)[0]).status_code == 201, "others are served"
 
 
+@pytest.mark.slow
 def test_health_security_and_unknown_paths(opened: Database) -> None:
     with serving(opened, contact="mailto:security@example.org") as live:
         assert live.client.get("/health").text == "alive\n"
@@ -312,6 +323,7 @@ def test_health_security_and_unknown_paths(opened: Database) -> None:
         assert (problem(allowed), allowed.headers["allow"]) == ("method", "GET, POST")
 
 
+@pytest.mark.slow
 def test_an_error_of_ours_is_a_problem_without_a_traceback(
     live: Live, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,6 +341,7 @@ def test_an_error_of_ours_is_a_problem_without_a_traceback(
 # ---------------------------------------------------------------- surveys by the interface
 
 
+@pytest.mark.slow
 def test_surveys_are_made_opened_and_deleted_with_everything(live: Live, opened: Database) -> None:
     collection = plan(oracle="de")
     body = {"document": collection.to_json(), "name": "second"}
@@ -356,6 +369,7 @@ def test_surveys_are_made_opened_and_deleted_with_everything(live: Live, opened:
         assert problem(live.owned("POST", "", json={"document": wrong})) == "invalid"
 
 
+@pytest.mark.slow
 def test_statistics_model_and_predictions_are_those_of_the_program(live: Live) -> None:
     from discreet.collection.tally import Tally
     from discreet.estimation import estimate

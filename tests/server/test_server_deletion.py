@@ -176,6 +176,7 @@ def alone(database: Database) -> Iterator[sql.Connection]:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
 
+@pytest.mark.slow
 def test_no_byte_of_a_deleted_survey_is_left(database: Database) -> None:
     number, _, patterns = collect(database, "health")
     other, _, other_patterns = collect(database, "other", 60)
@@ -218,6 +219,7 @@ def test_twin_a_deletion_of_rows_leaves_them(database: Database) -> None:
         assert left(database, patterns, "/base/") > PEOPLE // 4, "also outside the log"
 
 
+@pytest.mark.slow
 def test_a_crash_after_the_deletion_is_made_good_at_the_next_start(database: Database) -> None:
     number, _, patterns = collect(database, "health")
     collect(database, "other", 20)
@@ -291,6 +293,7 @@ def test_a_table_in_use_is_waited_for_in_vain(
         assert left(database, patterns) == 0
 
 
+@pytest.mark.slow
 def test_a_running_server_erases_what_it_could_not_at_once(database: Database) -> None:
     number, _, patterns = collect(database, "health")
     with serving(database, settle_interval=0.05) as live:
@@ -330,6 +333,7 @@ def test_a_role_without_rights_on_the_log_cleans_the_tables_and_says_what_is_lef
         assert left(all_bytes, patterns, "/base/") == 0
 
 
+@pytest.mark.slow
 def test_databases_of_before_are_migrated_and_erased(url: str) -> None:
     """What was deleted, and sampled by ANALYZE, before version 0004 is erased at the next start."""
     with Database(url) as database:

@@ -75,12 +75,14 @@ def given_away(live: Live, slug: str) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_a_draft_is_like_a_survey_that_does_not_exist(office: Live) -> None:
     assert given_away(office, SECRET) == set()
     for name, answer in asked(office, "health").items():
         assert SECRET not in answer.text, name
 
 
+@pytest.mark.slow
 def test_twin_a_draft_that_is_served_is_found(
     office: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +92,7 @@ def test_twin_a_draft_that_is_served_is_found(
     assert found >= {"announcement", "document", "state", "report", "misshapen", "page", "about"}
 
 
+@pytest.mark.slow
 def test_its_collector_sees_a_draft_and_nobody_keeps_it_for_them(office: Live) -> None:
     path = f"/{SECRET}"
     shown = office.owned("GET", path)
@@ -115,6 +118,7 @@ def test_its_collector_sees_a_draft_and_nobody_keeps_it_for_them(office: Live) -
 # ---------------------------------------------------------------- a wrong clock
 
 
+@pytest.mark.slow
 def test_a_clock_that_jumps_ahead_closes_nothing_for_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +173,7 @@ def test_a_slash_at_the_end_leads_on_without_naming_a_host(
     assert "evil" not in str(answer.headers) + answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["//evil.example/", "//evil.example/s/health/", "/nothing/", "//"])
 def test_other_paths_lead_nowhere(path: str, office: Live) -> None:
     asked = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"

@@ -274,6 +274,7 @@ def test_a_key_of_a_failed_transaction_is_taken_by_the_next_one(database: Databa
     assert stored_ids(database, number)[0] == [rows[1].id.hex()]
 
 
+@pytest.mark.slow
 def test_keys_that_fail_are_no_mistake_of_the_sender(database: Database, keys: Path) -> None:
     """A refusal would end it; and where the keys are is nobody's business."""
     added(database, plan(), batch=5)
@@ -300,6 +301,7 @@ def test_keys_that_fail_are_no_mistake_of_the_sender(database: Database, keys: P
         assert problem(answer) == "unavailable", "the key of another database"
 
 
+@pytest.mark.slow
 def test_a_server_that_has_no_room_for_a_key_is_not_ready(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -387,6 +389,7 @@ def test_databases_of_two_clusters_do_not_share_keys(
         assert second.keys.list_batches() == []
 
 
+@pytest.mark.slow
 def test_unsealed_arrivals_are_migrated(url: str) -> None:
     """As version 0002 stored them; their bytes of before are not in the file of SQLite any more."""
     collection = plan()

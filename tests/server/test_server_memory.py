@@ -85,6 +85,7 @@ def routes(live: Live) -> Iterator[tuple[str, str]]:
                 yield method, path
 
 
+@pytest.mark.slow
 def test_no_route_takes_a_long_body_from_somebody_unknown(live: Live) -> None:
     app = create_application(live.server, [create_public_router(), create_desk_router()])
     tried = set(routes(live))
@@ -99,6 +100,7 @@ def test_no_route_takes_a_long_body_from_somebody_unknown(live: Live) -> None:
             assert status == 413, (method, path)
 
 
+@pytest.mark.slow
 def test_the_known_bad_twin_reads_everything(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """The framework alone: a body is read whole before anything else is looked at."""
     built = BodyLimit.__init__
@@ -141,6 +143,7 @@ def test_the_collector_of_a_round_takes_no_long_body_from_somebody_unknown() -> 
     assert flooded(app, "POST", "/careless") == (2 * PIECE, 413)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "status"), [(ANONYMOUS_BODY_BYTES, 200), (ANONYMOUS_BODY_BYTES + 1, 413)]
 )
@@ -157,6 +160,7 @@ def test_the_limit_is_exact_also_where_the_last_piece_is_too_much(
     assert answer.status_code == status, answer.text
 
 
+@pytest.mark.slow
 def test_a_collector_may_send_more_and_hears_what_is_too_long(live: Live) -> None:
     rows = [{"smokes": "yes", "age": 40}] * 5000
     assert len(str(rows)) > 2 * ANONYMOUS_BODY_BYTES
@@ -172,6 +176,7 @@ def test_a_collector_may_send_more_and_hears_what_is_too_long(live: Live) -> Non
     assert problem(other) == "media-type"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["invitations/state", f"reports/{IDENTITY}", "reports"])
 def test_who_announces_too_much_is_refused_before_it_comes(path: str, live: Live) -> None:
     method = "DELETE" if path.endswith("0") else "POST"

@@ -109,6 +109,7 @@ def test_a_filled_batch_alone_settles_nothing(database: Database) -> None:
             connection.execute(sql.delete(db.survey))
 
 
+@pytest.mark.slow
 def test_twin_a_batch_that_is_settled_whole_gives_the_last_one_away(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +117,7 @@ def test_twin_a_batch_that_is_settled_whole_gives_the_last_one_away(
     assert places_settled(database, 20, BATCH)[0] == 20
 
 
+@pytest.mark.slow
 def test_twin_a_choice_by_ids_takes_the_last_one_always(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +219,7 @@ def test_a_key_of_a_transaction_that_failed_is_not_older_than_what_it_seals(
     assert settle_arrivals(database, number, COLLECTION, BATCH) == 0
 
 
+@pytest.mark.slow
 def test_an_idle_server_settles_what_has_waited_long_enough(database: Database) -> None:
     number = added(database, COLLECTION, batch=BATCH)
     sent(database, number, new_ids(7))
@@ -262,6 +265,7 @@ def shown(live: Live) -> list[str]:
     return [*texts, refused.json()["detail"], live.owned("GET", "/health/tally").text]
 
 
+@pytest.mark.slow
 def test_nothing_shows_how_many_wait(database: Database) -> None:
     number = added(database, COLLECTION, batch=BATCH)
     with serving(database, [create_desk_router()]) as live:

@@ -32,6 +32,7 @@ from discreet.server.sealed_arrivals import WaitingArrival
 from discreet.survey import Questionnaire
 
 
+@pytest.mark.slow
 def test_a_report_is_counted_once_repeated_after_and_its_id_is_taken(live: Live) -> None:
     collection = live.collection
     made, _ = report(collection)
@@ -68,6 +69,7 @@ def refusals_of(collection: Any) -> dict[str, tuple[bytes, str]]:
     }
 
 
+@pytest.mark.slow
 def test_bad_reports_are_refused_with_their_fault_and_nothing_is_stored(live: Live) -> None:
     collection = live.collection
     for what, (content, fault) in refusals_of(collection).items():
@@ -78,6 +80,7 @@ def test_bad_reports_are_refused_with_their_fault_and_nothing_is_stored(live: Li
     assert live.counted() == 0
 
 
+@pytest.mark.slow
 def test_what_is_not_a_report_of_an_open_survey(live: Live) -> None:
     collection = live.collection
     made, _ = report(collection)
@@ -94,6 +97,7 @@ def test_what_is_not_a_report_of_an_open_survey(live: Live) -> None:
     assert problem(live.owned("POST", "/health/open")) == "state"
 
 
+@pytest.mark.slow
 def test_dates_decide_without_anybody_acting(database: Database) -> None:
     today = surveys.utc_day()
     collection = plan()
@@ -112,6 +116,7 @@ def test_dates_decide_without_anybody_acting(database: Database) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_withdrawn_report_leaves_the_tally_and_does_not_come_back(live: Live) -> None:
     collection = live.collection
     made, key = report(collection)
@@ -165,6 +170,7 @@ def body_lengths(database: Database) -> list[int]:
         return [len(body) for body in connection.execute(sql.select(db.arrival.c.body)).scalars()]
 
 
+@pytest.mark.slow
 def test_what_a_withdrawn_report_said_is_deleted_at_once(database: Database) -> None:
     number = added(database, plan(), entry="invited", batch=5)
     with serving(database) as live:
@@ -173,6 +179,7 @@ def test_what_a_withdrawn_report_said_is_deleted_at_once(database: Database) -> 
     assert after == ReportRow(before.id, 0, b"")
 
 
+@pytest.mark.slow
 def test_twin_a_report_that_is_only_marked_as_withdrawn_is_still_there(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +195,7 @@ def test_twin_a_report_that_is_only_marked_as_withdrawn_is_still_there(
     assert after == before
 
 
+@pytest.mark.slow
 def test_after_the_close_the_count_is_final(database: Database) -> None:
     """By hand or by its date; whoever had withdrawn before hears the same again."""
     today = surveys.utc_day()
@@ -209,6 +217,7 @@ def test_after_the_close_the_count_is_final(database: Database) -> None:
             assert live.taken_back(gone.id, gone_key, name).status_code == 204
 
 
+@pytest.mark.slow
 def test_withdrawal_can_be_ruled_out(database: Database) -> None:
     collection = plan()
     added(database, collection, withdrawal="none")
@@ -218,6 +227,7 @@ def test_withdrawal_can_be_ruled_out(database: Database) -> None:
         assert problem(live.taken_back(made.id, key)) == "no-withdrawal"
 
 
+@pytest.mark.slow
 def test_sheets_are_counted_whole_and_taken_back_whole(database: Database) -> None:
     asked: Questionnaire = questionnaire()
     added(database, asked, batch=1)
@@ -234,6 +244,7 @@ def test_sheets_are_counted_whole_and_taken_back_whole(database: Database) -> No
         assert json.loads(live.owned("GET", "/health/statistics").text)["format"]
 
 
+@pytest.mark.slow
 def test_what_an_anonymiser_shuffled_is_not_taken_from_a_sender(live: Live, tmp_path: Any) -> None:
     """Stored without its mark it could be shuffled once more, and count as two people."""
     from discreet.collection.parquet_reports import ReportFile

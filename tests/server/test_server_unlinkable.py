@@ -218,6 +218,7 @@ def arriving_late(
     return late, sizes, (collection, number)
 
 
+@pytest.mark.slow
 def test_what_arrives_while_all_are_settled_is_not_settled_alone(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,6 +329,7 @@ def test_nor_those_who_were_drawn_where_others_are_kept_back(database: Database)
     assert best(database, truth) >= PEOPLE // 2, "those it joins"
 
 
+@pytest.mark.slow
 def test_a_crash_before_the_key_is_destroyed_is_made_good_at_the_next_start(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -402,6 +404,7 @@ def arrived_unsealed(database: Database) -> Pairs:
     return truth
 
 
+@pytest.mark.slow
 def test_nor_what_was_not_sealed_before_a_migration(url: str) -> None:
     with Database(url) as database:
         truth = arrived_unsealed(database)

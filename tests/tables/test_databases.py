@@ -43,6 +43,7 @@ def test_an_address_with_a_mistake_creates_no_database(tmp_path: Path, kind: str
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [in_duckdb, in_sqlite])
 def test_a_file_is_counted_while_another_process_reads_it(tmp_path: Path, write: object) -> None:
     assert callable(write)

@@ -205,6 +205,7 @@ def agree(call: str, seeds: range, kind: type[Reader] = Reader) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 def test_two_implementations_agree_on_any_bytes(call: str) -> None:
     assert agree(call, range(12))
@@ -373,6 +374,7 @@ def same_means(name: str, kind: type[Reader] = Reader) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEAN_ORACLES)
 def test_a_device_draws_the_documented_number(name: str) -> None:
     assert same_means(name)

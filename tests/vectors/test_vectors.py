@@ -70,6 +70,7 @@ def odd_cases(collections: dict[str, Any]) -> Iterator[tuple[Case, str, int | No
             yield odd_case(collections[digest], name, read({"": answer})[""]), name, cell
 
 
+@pytest.mark.slow
 def test_python_encodes_odd_answers_as_the_vectors_say(collections: dict[str, Any]) -> None:
     for case, name, cell in odd_cases(collections):
         assert cell_in(result(case), case.collection, name) == cell, case.answers
