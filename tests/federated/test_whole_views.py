@@ -251,7 +251,7 @@ COALITIONS = {
     "a table's provider and the label provider": [(NAMES[0], "labels")],
     "a table's provider and the collector": [(NAMES[0], "collector")],
     "the label provider and the collector": [("labels", "collector")],
-    "the label provider and whoever opens the totals": [("labels", "receiver")],
+    "the label provider and the party that opens the totals": [("labels", "receiver")],
     "a provider of another table and any one of these": [
         (NAMES[1], other) for other in (NAMES[0], "labels", "collector", "receiver")
     ],
