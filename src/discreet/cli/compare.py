@@ -201,8 +201,11 @@ def _make_epsilon_table(comparison: Comparison) -> Any:
     from discreet.privacy.guarantee import format_rounded_up
 
     epsilons = comparison.settings.epsilons
+    method_count = len({result.method for result in comparison.results})
+    has_choice = method_count > len(comparison.trust_models)
     accuracy_table = make_table(
-        "accuracy in %, 95 % intervals, by total epsilon per person",
+        "accuracy in %, 95 % intervals, by total epsilon per person"
+        + ("; ★ best of its trust model" if has_choice else ""),
         "trust", "method", *(f">{format_rounded_up(epsilon)}" for epsilon in epsilons),
     )  # fmt: skip
     for trust_model in comparison.trust_models:

@@ -9,6 +9,7 @@ import numpy as np
 from discreet.display.terminal import HangingText, make_table
 from discreet.model.explanation import find_strongest_evidence
 from discreet.model.factors import GaussianFactor
+from discreet.schema.schema import format_value
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
@@ -24,7 +25,7 @@ def show_model(model: NaiveBayesModel, strongest: int = 10) -> None:
     console.print(HangingText(str(model.guarantee)), style="bold")
     prior_table = make_table(f"{model.schema.target}: prior", "class", ">probability")
     for class_label, class_share in zip(model.schema.classes, np.exp(model.log_prior), strict=True):
-        prior_table.add_row(str(class_label), f"{class_share:.3f}")
+        prior_table.add_row(format_value(class_label), f"{class_share:.3f}")
     console.print(prior_table)
     evidence_rows = find_strongest_evidence(model, strongest)
     if evidence_rows:

@@ -79,10 +79,11 @@ def plot_model(model: NaiveBayesModel, strongest: int = 12, ax: Any = None) -> A
     ax : matplotlib axes, optional
     """
     from discreet.model.explanation import find_strongest_evidence
+    from discreet.schema.schema import format_value
 
     ax = _make_axes(ax)
     evidence = find_strongest_evidence(model, strongest)[::-1]
-    class_names = [str(class_label) for class_label in model.schema.classes]
+    class_names = [format_value(class_label) for class_label in model.schema.classes]
     for bar_position, (_, _, label, odds) in enumerate(evidence):
         ax.barh(bar_position, odds, color=get_series_style(class_names.index(label))["color"])
     bar_labels = [f"{feature} = {value} → {label}" for feature, value, label, _ in evidence]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.schema.schema import format_value
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
@@ -107,7 +108,7 @@ def find_strongest_evidence(
             with np.errstate(divide="ignore", invalid="ignore"):
                 log_odds = log_table[c] - np.log(other_likelihood)
             evidence_rows += [
-                (name, cell_labels[cell_index], str(class_label), float(cell_odds))
+                (name, cell_labels[cell_index], format_value(class_label), float(cell_odds))
                 for cell_index, cell_odds in enumerate(log_odds)
                 if math.isfinite(cell_odds) and cell_odds > 0
             ]
