@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from discreet.datasets.population import MORTGAGE_BAYES_ACCURACY
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 PAGES = [
@@ -154,6 +156,9 @@ def test_the_figures_by_trust_model_are_those_of_the_demo(comparison: dict[str, 
         assert read_accuracies(row) == [pytest.approx(measured[1], abs=0.002)]
         (row,) = re.findall(rf"^\| {trust}[:,].*$", DASHBOARD, re.M)
         assert read_accuracies(row) == [pytest.approx(a, abs=0.002) for a in measured.values()]
+        if trust == "survey":
+            (at_five,) = re.findall(r"At epsilon 5 it has (\d\d\.\d) ±", README)
+            assert float(at_five) / 100 == pytest.approx(measured[5], abs=0.002)
     limits = (comparison["majority"]["accuracy"], comparison["non_private"]["accuracy"])
     shown = re.search(
         r"right for (\d\d\.\d) %, plain Naive Bayes without privacy for (\d\d\.\d) %", README
@@ -181,6 +186,27 @@ def test_figures_of_peers_are_those_of_the_results() -> None:
     figures = re.findall(r"\.\d{3}(?: ± \.\d{3})?", beside_peers)
     assert len(figures) >= 6
     assert [figure for figure in figures if figure not in RESULTS] == []
+
+
+def test_the_figures_of_few_people_are_those_of_the_results() -> None:
+    """Where the README says that a model is no better than a guess, no lead was measured."""
+    says = "with 50 people at epsilon 1 or 500 at 0.1, local reports with 2,000 at 1"
+    assert says in " ".join(README.split())
+    (table,) = re.findall(r"few_people\.py\n.*?(\| model .*?)\n\n", DASHBOARD, re.S)
+    leads: dict[tuple[str, ...], tuple[float, float]] = {}
+    for name, people, epsilon, lead in re.findall(
+        r"\| `(\w+)` \| (.+?) \| (.+?) \| (.+?) \|", table
+    ):
+        for count, text in zip(people.split(" / "), lead.split(" / "), strict=True):
+            mean, error = map(float, re.findall(r"[+-]?\.\d+", text))
+            leads[name, count, epsilon] = mean, error
+    for case in (("CentralNB", "50", "1"), ("CentralNB", "500", "0.1"), ("LocalNB", "2,000", "1")):
+        assert leads[case][0] < 2 * leads[case][1]
+    assert leads["CentralNB", "100", "1"][0] > 2 * leads["CentralNB", "100", "1"][1]  # it can fail
+
+
+def test_no_classifier_can_have_more_than_the_readme_says() -> None:
+    assert f"more than {100 * MORTGAGE_BAYES_ACCURACY:.1f} %" in README
 
 
 def test_the_readme_fits_on_a_screen_and_a_half() -> None:
