@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from fractions import Fraction
 
@@ -21,7 +22,8 @@ from discreet import (
 )
 from discreet.central import corrections
 from discreet.central.budget import Budget
-from discreet.central.corrections import RESIDUAL_STEPS, CorrectionBudget
+from discreet.central.corrections import CorrectionBudget
+from discreet.central.pair_qualities import CellGrouping, compute_pair_qualities
 from discreet.errors import FormatError, SchemaError
 from discreet.model.explanation import find_strongest_evidence
 
@@ -281,13 +283,38 @@ def test_of_two_features_the_pair_is_not_chosen_and_its_table_gets_all(monkeypat
     assert charges == []
 
 
+def compute_quality(residuals, groupings, price):
+    """The same in plain words, one pair and one cell at a time."""
+    qualities = []
+    for first, second in itertools.combinations(groupings, 2):
+        wrong = 0
+        for g, h in np.ndindex(first.group_count, second.group_count):
+            in_cell = (first.indices == g) & (second.indices == h)
+            wrong += int(np.abs(residuals[in_cell].sum(axis=0)).sum())
+        qualities.append(wrong - round(price * first.group_count * second.group_count))
+    return qualities
+
+
 def test_the_quality_of_a_pair_is_what_is_wrong_in_its_cells_less_the_noise():
     residuals = np.array([[3.0], [4.0], [-5.0], [-6.0], [100.0]])
-    first = np.array([0, 0, 0, 1, 2]), 2  # the last row is in no group of the first feature
-    second = np.array([0, 0, 1, 1, 0]), 3
+    # the last row is in no group of the first feature
+    pair = [
+        CellGrouping(np.array([0, 0, 0, 1, 2]), 2),
+        CellGrouping(np.array([0, 0, 1, 1, 0]), 3),
+    ]
     wrong = (3 + 4) + 5 + 6
-    assert corrections._compute_pair_quality(residuals, first, second, 0.0) == wrong
-    price = RESIDUAL_STEPS * 0.5 * 2 * 3
-    assert corrections._compute_pair_quality(residuals, first, second, 0.5) == wrong - price
+    assert compute_pair_qualities(residuals, pair, 0.0) == [wrong]
+    assert compute_pair_qualities(residuals, pair, 0.5) == [wrong - 0.5 * 2 * 3]
     both = np.concatenate([residuals, -residuals], axis=1)
-    assert corrections._compute_pair_quality(both, first, second, 0.0) == 2 * wrong
+    assert compute_pair_qualities(both, pair, 0.0) == [2 * wrong]
+
+
+@pytest.mark.parametrize("features", [2, 3, 4, 5, 10])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_qualities_of_all_pairs_are_those_of_each_pair_alone(features, columns):
+    rng = np.random.default_rng(features)
+    group_counts = rng.integers(1, 7, features)
+    groupings = [CellGrouping(rng.integers(0, n + 1, 200), int(n)) for n in group_counts]
+    residuals = rng.integers(-1024, 1025, (200, columns)).astype(float)
+    expected = compute_quality(residuals, groupings, 7.25)
+    assert compute_pair_qualities(residuals, groupings, 7.25) == expected

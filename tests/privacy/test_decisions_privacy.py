@@ -220,8 +220,8 @@ def test_the_exponent_of_a_choice_is_its_charge(monkeypatch, four, options, made
 def test_twin_a_start_chosen_with_twice_the_exponent(monkeypatch, four):
     true = corrections_module._choose_start
     monkeypatch.setattr(
-        corrections_module, "_choose_start", lambda few, usual, epsilon, random: true(
-            few, usual, 2 * epsilon, random
+        corrections_module, "_choose_start", lambda *given: true(
+            *given[:-2], 2 * given[-2], given[-1]
         ),
     )  # fmt: skip
     with pytest.raises(AssertionError):

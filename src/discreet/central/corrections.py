@@ -24,12 +24,14 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Floats, Indices, Integers
 from discreet.central.budget import Budget, IntegerNoise
+from discreet.central.pair_qualities import CellGrouping, compute_pair_qualities
 from discreet.central.selection import (
     RowSample,
     compute_subsample_share,
@@ -47,6 +49,7 @@ __all__ = [
     "apply_corrections",
     "compute_residuals",
     "compute_truncated_log_likelihood",
+    "max_rows",
     "sum_rows",
 ]
 
@@ -99,6 +102,8 @@ TWO_SIDED_FACTOR = 2
 """Sensitivity factor of a quality that one record may raise or lower (McSherry, Talwar 2007)."""
 MAX_PAIR_RESIDUALS = 200_000
 """Rows times classes of the subsample on which pairs are scored."""
+CHUNK_ROWS = 8192
+"""Rows whose residuals are computed at once, in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -171,21 +176,42 @@ def compute_residuals(scores: Floats, class_codes: Integers) -> tuple[Floats, Fl
     rounded towards zero, so that the absolute values of a row add up to at most 1024. They are to
     the last bit a function of that row alone, whatever other rows there are.
     """
+    row_count, class_count = scores.shape
+    row_residuals = np.empty((row_count, 1 if class_count == 2 else class_count))
+    row_curvatures = np.empty(row_count)
+    for first_row in range(0, row_count, CHUNK_ROWS):
+        rows = slice(first_row, first_row + CHUNK_ROWS)
+        row_residuals[rows], row_curvatures[rows] = _compute_chunk_residuals(
+            scores[rows], class_codes[rows]
+        )
+    return row_residuals, row_curvatures
+
+
+def _compute_chunk_residuals(scores: Floats, class_codes: Integers) -> tuple[Floats, Floats]:
+    """Residuals and curvatures of rows that fit into the processor's cache together."""
     scores = np.ascontiguousarray(scores)  # exp may be computed otherwise where there are gaps
+    row_residuals: Floats
+    row_curvatures: Floats
     if scores.shape[1] == 2:
         with np.errstate(over="ignore"):
-            q = 1 / (1 + np.exp(scores[:, 0] - scores[:, 1]))
-        row_residuals, row_curvatures = (class_codes - q)[:, None], q * (1 - q)
+            q: Floats = np.exp(scores[:, 0] - scores[:, 1])
+        q += 1
+        np.divide(1, q, out=q)
+        row_residuals = np.asarray(class_codes - q)[:, None]
+        row_curvatures = q * (1 - q)
     else:
-        row_residuals = np.exp(scores - scores.max(axis=1, keepdims=True))
+        row_residuals = np.exp(scores - max_rows(scores)[:, None])
         row_residuals /= -sum_rows(row_residuals)[:, None]
         row_curvatures = (1 - sum_rows(row_residuals * row_residuals)) / 4
         row_residuals[np.arange(len(class_codes)), class_codes] += 1
         row_curvatures = np.maximum(row_curvatures, 0.0)
         row_totals = np.maximum(sum_rows(np.abs(row_residuals)) + row_curvatures, 1.0)
         row_residuals /= row_totals[:, None]
-        row_curvatures = row_curvatures / row_totals
-    return np.trunc(RESIDUAL_STEPS * row_residuals), np.trunc(RESIDUAL_STEPS * row_curvatures)
+        row_curvatures /= row_totals
+    for row_values in (row_residuals, row_curvatures):
+        row_values *= RESIDUAL_STEPS
+        np.trunc(row_values, out=row_values)
+    return row_residuals, row_curvatures
 
 
 def sum_rows(numbers: Floats) -> Floats:
@@ -199,11 +225,20 @@ def sum_rows(numbers: Floats) -> Floats:
     return row_totals
 
 
+def max_rows(numbers: Floats) -> Floats:
+    """Largest number of each row; column by column, which is faster where they are few."""
+    row_maxima = numbers[:, 0].copy()
+    for column in numbers.T[1:]:
+        np.maximum(row_maxima, column, out=row_maxima)
+    return row_maxima
+
+
 def compute_truncated_log_likelihood(scores: Floats, class_codes: Integers) -> int:
     """Sum over rows of 1 + max(log P(class), -4) / 4, from 0 to 1 a row, in 1/1024."""
     scores = np.ascontiguousarray(scores)
-    centred_scores = scores - scores.max(axis=1, keepdims=True)
-    log_probability = centred_scores[np.arange(len(class_codes)), class_codes] - np.log(
+    centred_scores = scores - max_rows(scores)[:, None]
+    own_positions = np.arange(len(class_codes)) * scores.shape[1] + class_codes
+    log_probability = np.take(centred_scores, own_positions) - np.log(
         sum_rows(np.exp(centred_scores))
     )
     row_likelihood = np.clip(
@@ -240,13 +275,21 @@ def apply_corrections(
         compute_subsample_share(budget.compute_selection_epsilon(final_cost), people), random
     )
     start_epsilon = budget.spend_on_selection("choice of start", correction_budget.start_cost)
-    start_scoring = _choose_start(subsample, usual_models, start_epsilon, random)
+    usual_scores = {
+        scoring: subsample.score_rows(usual_model) for scoring, usual_model in usual_models.items()
+    }
+    start_scoring = _choose_start(
+        usual_scores, ratios.prior, subsample.class_codes, start_epsilon, random
+    )
     start_model = ratios.build_model(start_scoring)
     state = CorrectionState(sample, ratios, start_model, sample.score_rows(start_model))
     candidate_scorings = [*usual_models, start_scoring]
     qualities = [
-        count_correct(subsample.score_rows(candidate_model), subsample.class_codes)
-        for candidate_model in (*usual_models.values(), start_model)
+        count_correct(candidate_scores, subsample.class_codes)
+        for candidate_scores in (
+            *usual_scores.values(),
+            subsample.take_own_rows(state.row_scores),
+        )
     ]
     feature_count = min(correction_budget.feature_count, len(ratios.ranked_features))
     for groups, table_cost in _iter_correction_tables(state, budget, correction_budget, random):
@@ -261,7 +304,7 @@ def apply_corrections(
         ):
             candidate_scorings.append(replace(start_scoring, corrections=correction_count))
             qualities.append(
-                count_correct(state.row_scores[subsample.row_indices], subsample.class_codes)
+                count_correct(subsample.take_own_rows(state.row_scores), subsample.class_codes)
             )
     epsilon = budget.spend_on_selection("choice of scoring", final_cost)
     chosen_scoring = candidate_scorings[sample_exponential_mechanism(qualities, epsilon, random)]
@@ -277,10 +320,26 @@ class CorrectionState:
     model: AdditiveModel
     row_scores: Floats
     corrections: tuple[Correction, ...] = ()
+    _residuals: tuple[Floats, Floats] | None = None
+
+    @cached_property
+    def pair_groups(self) -> dict[str, tuple[int, ...]]:
+        """The groups of cells of each feature that may be in a pair."""
+        return {
+            feature_name: _group_cells(self.ratios, feature_name, GROUPS_PER_PAIR_FEATURE)
+            for feature_name in self.ratios.ranked_features[:PAIR_CANDIDATE_FEATURES]
+        }
+
+    @property
+    def residuals(self) -> tuple[Floats, Floats]:
+        """Residuals and curvatures of every row, by the corrections so far."""
+        if self._residuals is None:
+            self._residuals = compute_residuals(self.row_scores, self.sample.class_codes)
+        return self._residuals
 
     def add_correction(self, groups: CellGroups, noise: IntegerNoise, random: Random) -> None:
         """Release noisy residuals of some cells, and correct the model with them."""
-        row_residuals, row_curvatures = compute_residuals(self.row_scores, self.sample.class_codes)
+        row_residuals, row_curvatures = self.residuals
         cell_indices, cell_count = self.sample.find_group_indices(groups)
         # whole numbers below 2^53, which floating point adds up exactly; what is in no cell is last
         cell_sums = [
@@ -294,28 +353,29 @@ class CorrectionState:
         self.model, score_change = self.model.apply_correction(correction)
         self.corrections += (correction,)
         no_change = np.zeros((1, len(score_change)))
-        self.row_scores += np.concatenate([score_change.T, no_change])[cell_indices]
+        self.row_scores += np.take(
+            np.concatenate([score_change.T, no_change]), cell_indices, axis=0
+        )
+        self._residuals = None
 
 
 def _choose_start(
-    subsample: RowSample,
-    usual_models: Mapping[Scoring, AdditiveModel],
+    usual_scores: Mapping[Scoring, Floats],
+    prior: Floats,
+    class_codes: Indices,
     epsilon: Fraction,
     random: Random,
 ) -> Scoring:
     """Choose the scoring of all features, and its temperature, by truncated log-likelihood."""
-    start_scorings, qualities = [], []
-    for scoring, model in usual_models.items():
+    start_scorings, qualities, log_prior = [], [], np.log(prior)
+    for scoring, row_scores in usual_scores.items():
         if scoring.features is not None or scoring.beta != 1:
             continue
-        log_prior = np.log(model.prior)
-        log_evidence = subsample.score_rows(model) - log_prior
+        log_evidence = row_scores - log_prior
         for beta in TEMPERATURES:
             start_scorings.append(replace(scoring, beta=beta))
             qualities.append(
-                compute_truncated_log_likelihood(
-                    log_prior + beta * log_evidence, subsample.class_codes
-                )
+                compute_truncated_log_likelihood(log_prior + beta * log_evidence, class_codes)
             )
     return start_scorings[sample_exponential_mechanism(qualities, epsilon / RESIDUAL_STEPS, random)]
 
@@ -351,62 +411,26 @@ def _choose_pair(
     state: CorrectionState, people: float, epsilon: Fraction, noise_scale: float, random: Random
 ) -> CellGroups:
     """Choose the pair with the largest absolute residuals, by the exponential mechanism."""
-    ratios, class_count = state.ratios, len(state.ratios.prior)
-    groups_by_feature = {
-        feature_name: _group_cells(ratios, feature_name, GROUPS_PER_PAIR_FEATURE)
-        for feature_name in ratios.ranked_features[:PAIR_CANDIDATE_FEATURES]
-    }
+    class_count = len(state.ratios.prior)
+    groups_by_feature = state.pair_groups
     candidate_pairs = list(combinations(groups_by_feature, 2))
     chosen_index = 0
     if len(candidate_pairs) > 1:
         subsample = state.sample.draw_subsample(
             Fraction(min(1.0, MAX_PAIR_RESIDUALS / max(class_count * people, 1.0))), random
         )
-        row_residuals, _ = compute_residuals(
-            state.row_scores[subsample.row_indices], subsample.class_codes
-        )
-        indices_by_feature = {
-            feature_name: subsample.find_group_indices({feature_name: cell_groups})
+        # a row's residuals follow from that row alone, whatever other rows there are
+        row_residuals = subsample.take_own_rows(state.residuals[0])
+        groupings = [
+            CellGrouping(*subsample.find_group_indices({feature_name: cell_groups}))
             for feature_name, cell_groups in groups_by_feature.items()
-        }
-        qualities = [
-            _compute_pair_quality(
-                row_residuals,
-                indices_by_feature[first_name],
-                indices_by_feature[second_name],
-                noise_scale,
-            )
-            for first_name, second_name in candidate_pairs
         ]
+        price = RESIDUAL_STEPS * noise_scale * row_residuals.shape[1]
+        qualities = compute_pair_qualities(row_residuals, groupings, price)
         chosen_index = sample_exponential_mechanism(
             qualities, epsilon / (TWO_SIDED_FACTOR * RESIDUAL_STEPS), random
         )
     return {name: groups_by_feature[name] for name in candidate_pairs[chosen_index]}
-
-
-def _compute_pair_quality(
-    row_residuals: Floats,
-    first_grouping: tuple[Integers, int],
-    second_grouping: tuple[Integers, int],
-    noise_scale: float,
-) -> int:
-    """How wrong the model is in the cells of a pair, less a price for every noisy number.
-
-    The sum over cells and classes of the absolute sum of residuals, in 1/1024. A grouping is
-    the group of every record, after the last where it is ignored, and the number of groups.
-    """
-    first_indices, first_group_count = first_grouping
-    second_indices, second_group_count = second_grouping
-    # what is ignored has the last group of each
-    padded_shape = first_group_count + 1, second_group_count + 1
-    pair_indices = first_indices * padded_shape[1] + second_indices
-    absolute_error = 0
-    for class_residuals in row_residuals.T:
-        padded_sums = np.bincount(pair_indices, class_residuals, minlength=math.prod(padded_shape))
-        cell_sums = padded_sums.reshape(padded_shape)[:first_group_count, :second_group_count]
-        absolute_error += int(np.abs(cell_sums).sum())
-    price: float = RESIDUAL_STEPS * noise_scale * row_residuals.shape[1]
-    return absolute_error - round(price * first_group_count * second_group_count)
 
 
 def _group_cells(ratios: LogRatios, name: str, max_groups: float = math.inf) -> tuple[int, ...]:

@@ -37,6 +37,9 @@ MAX_NEIGHBOUR_CELLS = 400
 MIN_CURVATURE = 1e-3
 """Floor of a noisy curvature, in people, for numerical safety."""
 
+FittedLaw = tuple[Floats, float]
+"""Of a law of changes: their posterior mean, and its gain in log-likelihood over no change."""
+
 
 @dataclass(frozen=True)
 class AdditiveModel:
@@ -117,12 +120,12 @@ def compute_posterior_step(
     # of K residuals that add up to zero, K - 1 are free
     free_share = 1.0 if len(residuals) == 1 else 1 - 1 / len(residuals)
     noisy_sums = residuals, curvatures, residual_variance
-    for change_std in CHANGE_STDS:
-        fitted_laws = [_fit_independent_changes(*noisy_sums, change_std)]
-        if evidence_direction is not None:
-            fitted_laws.append(_fit_scaled_evidence(*noisy_sums, change_std * evidence_direction))
-        if bin_correlations is not None:
-            fitted_laws.append(_fit_smooth_changes(*noisy_sums, change_std**2 * bin_correlations))
+    fitted_families = [_fit_independent_changes(*noisy_sums)]
+    if evidence_direction is not None:
+        fitted_families.append(_fit_scaled_evidence(*noisy_sums, evidence_direction))
+    if bin_correlations is not None:
+        fitted_families.append(_fit_smooth_changes(*noisy_sums, bin_correlations))
+    for fitted_laws in zip(*fitted_families, strict=True):  # one of each family, by CHANGE_STDS
         law_changes += [law_change for law_change, _ in fitted_laws]
         law_gains += [free_share * law_gain for _, law_gain in fitted_laws]
     law_weights = np.exp(np.array(law_gains) - max(law_gains))
@@ -133,25 +136,33 @@ def compute_posterior_step(
 
 
 def _fit_independent_changes(
-    residuals: Floats, curvatures: Floats, residual_variance: Floats, change_std: float
-) -> tuple[Floats, float]:
-    """Every cell changes for itself: posterior mean, and gain in log-likelihood over no change."""
-    prior_variance = (curvatures * change_std) ** 2
+    residuals: Floats, curvatures: Floats, residual_variance: Floats
+) -> list[FittedLaw]:
+    """Every cell changes for itself."""
+    change_stds = np.array(CHANGE_STDS)[:, None, None]
+    prior_variance = (curvatures * change_stds) ** 2
     total_variance = residual_variance + prior_variance
     fit_gain = residuals**2 * prior_variance / (residual_variance * total_variance)
-    log_gain = -0.5 * (np.log1p(prior_variance / residual_variance) - fit_gain).sum()
-    return residuals * curvatures * change_std**2 / total_variance, float(log_gain)
+    cell_gains = np.log1p(prior_variance / residual_variance) - fit_gain
+    law_gains = -0.5 * cell_gains.reshape(len(CHANGE_STDS), -1).sum(axis=1)
+    law_changes = residuals * curvatures * change_stds**2 / total_variance
+    return [*zip(law_changes, law_gains.tolist(), strict=True)]
 
 
 def _fit_scaled_evidence(
     residuals: Floats, curvatures: Floats, residual_variance: Floats, evidence_direction: Floats
-) -> tuple[Floats, float]:
+) -> list[FittedLaw]:
     """One standard normal number times a direction: the feature counts more or less."""
-    residual_slope = curvatures * evidence_direction
-    slope_precision = float((residual_slope**2 / residual_variance).sum())
-    weighted_residual = float((residual_slope * residuals / residual_variance).sum())
-    log_gain = 0.5 * (weighted_residual**2 / (1 + slope_precision) - np.log1p(slope_precision))
-    return weighted_residual / (1 + slope_precision) * evidence_direction, float(log_gain)
+    directions = np.array(CHANGE_STDS)[:, None, None] * evidence_direction
+    residual_slopes = curvatures * directions
+    flat_shape = len(CHANGE_STDS), -1
+    slope_precisions = (residual_slopes**2 / residual_variance).reshape(flat_shape).sum(axis=1)
+    weighted_residuals = (
+        (residual_slopes * residuals / residual_variance).reshape(flat_shape).sum(axis=1)
+    )
+    law_gains = 0.5 * (weighted_residuals**2 / (1 + slope_precisions) - np.log1p(slope_precisions))
+    law_changes = (weighted_residuals / (1 + slope_precisions))[:, None, None] * directions
+    return [*zip(law_changes, law_gains.tolist(), strict=True)]
 
 
 def _compute_bin_correlations(cell_count: int, ordered_cells: int) -> Floats | None:
@@ -166,14 +177,23 @@ def _compute_bin_correlations(cell_count: int, ordered_cells: int) -> Floats | N
 
 
 def _fit_smooth_changes(
-    residuals: Floats, curvatures: Floats, residual_variance: Floats, covariance: Floats
-) -> tuple[Floats, float]:
-    """Changes with such a covariance, independent between classes."""
-    cell_changes, log_gain = np.empty(residuals.shape), 0.0
+    residuals: Floats, curvatures: Floats, residual_variance: Floats, bin_correlations: Floats
+) -> list[FittedLaw]:
+    """Changes that are correlated between neighbouring bins, independent between classes."""
+    covariances = np.array(CHANGE_STDS)[:, None, None] ** 2 * bin_correlations
+    law_changes, law_gains = (
+        np.empty((len(covariances), *residuals.shape)),
+        [0.0] * len(covariances),
+    )
     for c, (g, h, v) in enumerate(zip(residuals, curvatures, residual_variance, strict=True)):
-        cholesky_factor = np.linalg.cholesky(h[:, None] * covariance * h + np.diag(v))
-        whitened_residuals = np.linalg.solve(cholesky_factor, g)
-        log_gain -= float(np.log(np.diag(cholesky_factor)).sum() - 0.5 * np.log(v).sum())
-        log_gain -= 0.5 * float(whitened_residuals @ whitened_residuals - (g**2 / v).sum())
-        cell_changes[c] = covariance @ (h * np.linalg.solve(cholesky_factor.T, whitened_residuals))
-    return cell_changes, log_gain
+        cholesky_factors = np.linalg.cholesky(h[:, None] * covariances * h + np.diag(v))
+        whitened_residuals = np.linalg.solve(cholesky_factors, g[:, None])
+        slopes = np.linalg.solve(np.swapaxes(cholesky_factors, 1, 2), whitened_residuals)
+        log_variance, plain_fit = 0.5 * np.log(v).sum(), (g**2 / v).sum()
+        for law, (factor, whitened, slope) in enumerate(
+            zip(cholesky_factors, whitened_residuals[..., 0], slopes[..., 0], strict=True)
+        ):
+            law_gains[law] -= float(np.log(np.diag(factor)).sum() - log_variance)
+            law_gains[law] -= 0.5 * float(whitened @ whitened - plain_fit)
+            law_changes[law, c] = covariances[law] @ (h * slope)
+    return [*zip(law_changes, law_gains, strict=True)]
