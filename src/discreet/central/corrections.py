@@ -330,6 +330,15 @@ class CorrectionState:
             for feature_name in self.ratios.ranked_features[:PAIR_CANDIDATE_FEATURES]
         }
 
+    @cached_property
+    def pair_groupings(self) -> list[CellGrouping]:
+        """Where every row is among these groups."""
+        groupings = []
+        for feature_name, cell_groups in self.pair_groups.items():
+            group_indices, group_count = self.sample.find_group_indices({feature_name: cell_groups})
+            groupings.append(CellGrouping(group_indices.astype(np.int8), group_count))
+        return groupings
+
     @property
     def residuals(self) -> tuple[Floats, Floats]:
         """Residuals and curvatures of every row, by the corrections so far."""
@@ -422,8 +431,8 @@ def _choose_pair(
         # a row's residuals follow from that row alone, whatever other rows there are
         row_residuals = subsample.take_own_rows(state.residuals[0])
         groupings = [
-            CellGrouping(*subsample.find_group_indices({feature_name: cell_groups}))
-            for feature_name, cell_groups in groups_by_feature.items()
+            CellGrouping(subsample.take_own_rows(grouping.indices), grouping.group_count)
+            for grouping in state.pair_groupings
         ]
         price = RESIDUAL_STEPS * noise_scale * row_residuals.shape[1]
         qualities = compute_pair_qualities(row_residuals, groupings, price)

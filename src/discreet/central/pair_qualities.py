@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Array, Floats
 
 __all__ = ["CellGrouping", "compute_pair_qualities"]
 
@@ -31,7 +31,7 @@ class CellGrouping:
         Number of groups.
     """
 
-    indices: Integers
+    indices: Array
     group_count: int
 
     @property
@@ -88,7 +88,7 @@ def compute_pair_qualities(
 
 def _iter_feature_sets(
     groupings: Sequence[CellGrouping],
-) -> Iterator[tuple[tuple[int, ...], Integers]]:
+) -> Iterator[tuple[tuple[int, ...], Array]]:
     """Sets of features, up to four each, and the joint group of every row; every pair is in one."""
     features = range(len(groupings))
     duos = [tuple(features[first : first + 2]) for first in range(0, len(groupings), 2)]
@@ -105,6 +105,9 @@ def _join_indices(groupings: Sequence[CellGrouping]) -> CellGrouping:
     if len(groupings) == 1:
         return groupings[0]
     first, second = groupings
-    joint_indices = first.indices * second.padded_count
+    joint_count = first.padded_count * second.padded_count
+    # small integers, so that those of all rows fit into the processor's cache
+    index_type = np.min_scalar_type(-joint_count)
+    joint_indices = np.multiply(first.indices, second.padded_count, dtype=index_type)
     joint_indices += second.indices
-    return CellGrouping(joint_indices, first.padded_count * second.padded_count - 1)
+    return CellGrouping(joint_indices, joint_count - 1)

@@ -130,7 +130,7 @@ class RowSample:
         }
         return RowSample(cell_indices, self.class_codes[row_indices], row_indices)
 
-    def take_own_rows(self, sample_values: Floats) -> Floats:
+    def take_own_rows(self, sample_values: Array) -> Array:
         """Values of these rows, from the values of the sample that they were taken from."""
         if isinstance(self.row_indices, slice):
             return sample_values[self.row_indices]

@@ -112,9 +112,10 @@ class NaiveBayesModel:
         cell_indices: dict[Cells, Any] = {}
         for factor in self.factors:
             if isinstance(factor, CellFactor):
-                scores_by_cell = np.ascontiguousarray(factor.log_probability.T)
-                cell_indices[factor.cells] = factor.cells.encode_column(columns[factor.name])
-                log_joint += scores_by_cell[cell_indices[factor.cells]]
+                own_indices = factor.cells.encode_column(columns[factor.name])
+                cell_indices[factor.cells] = own_indices
+                # take copies a row at once, where indexing copies its numbers alone
+                log_joint += np.take(factor.log_probability.T, own_indices, axis=0)
             else:
                 gaussian_columns.append((factor, columns[factor.name]))
         for pair in self.pairs:
@@ -123,9 +124,10 @@ class NaiveBayesModel:
                     cell_indices[feature_cells] = feature_cells.encode_column(
                         columns[feature_cells.feature.name]
                     )
-            log_joint += pair.scores_by_cells[
-                cell_indices[pair.cells[0]], cell_indices[pair.cells[1]]
-            ]
+            pair_indices = cell_indices[pair.cells[0]] * np.intp(pair.cells[1].size)
+            pair_indices += cell_indices[pair.cells[1]]
+            scores_by_pair = pair.scores_by_cells.reshape(-1, len(self.log_prior))
+            log_joint += np.take(scores_by_pair, pair_indices, axis=0)
         if gaussian_columns:
             missing_tokens, outliers = self.schema.missing_tokens, self.schema.outliers
             number_matrix = np.empty((len(log_joint), len(gaussian_columns)))

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from discreet.arrays import CellCodes, Floats, Integers
 from discreet.errors import FormatError, SchemaError
+from discreet.schema.bin_lookup import find_bins
 from discreet.schema.schema import (
     Categorical,
     Feature,
@@ -315,10 +316,10 @@ class Cells:
         """
         if isinstance(self.feature, Numeric):
             numbers = parse_numbers(self.feature, values, self.tokens, self.outliers)
-            cell_indices = np.searchsorted(np.asarray(self.edges[1:-1]), numbers, side="right")
+            cell_indices = find_bins(self.edges, numbers)
             if self.missing_index is not None:
                 cell_indices[np.isnan(numbers)] = self.missing_index
-            return cell_indices.astype(np.int32)
+            return cell_indices
         dtype = getattr(values, "dtype", None)
         if str(dtype) == "Object" and hasattr(values, "to_arrow"):  # polars, values of any types
             return _encode_objects(to_object_array(values.to_list()), self.encode_value)
@@ -464,7 +465,8 @@ def parse_numbers(
     numbers: Floats | None = None
     if column.dtype.kind in "biuf" or set(map(type, column)) <= {float, int, type(None)}:
         with suppress(OverflowError):  # of a whole number that is too large
-            numbers = column.astype(np.float64, copy=False)
+            # in one piece, because a column of a matrix is slow to read
+            numbers = np.ascontiguousarray(column, dtype=np.float64)
     if numbers is None:
         numbers = np.array(
             [_parse_number(feature, value, tokens) for value in column], dtype=np.float64

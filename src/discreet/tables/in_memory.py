@@ -1,9 +1,4 @@
-"""Exact statistics of columns in memory, with numpy alone.
-
-`count_bins` takes plain numbers the fast way: the cell of a number is looked up in a fine public
-table instead of searched for; near a cut point it is searched for after all. The result is the
-same, exactly.
-"""
+"""Exact statistics of columns in memory, with numpy alone."""
 
 from __future__ import annotations
 
@@ -21,7 +16,6 @@ from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Moments, OrderStatistics, Statistics, Table
 
 __all__ = [
-    "Binner",
     "CountRequest",
     "check_weights",
     "compute_class_moments",
@@ -32,9 +26,6 @@ __all__ = [
 
 CHUNK_ROWS = 4096
 """Rows whose moments are summed at once, in the processor's cache."""
-LOOKUP_STEPS = 1 << 13
-"""Equal steps from bound to bound in which the cell of a number is looked up."""
-
 CACHED_ROWS = 1 << 15
 """Rows that are worked on at once, so that they stay in the processor's cache."""
 
@@ -250,69 +241,12 @@ def compute_class_moments(
     }
 
 
-class Binner:
-    """The cells of a bounded numeric feature, for many numbers."""
-
-    def __init__(self, cells: Cells) -> None:
-        assert isinstance(cells.feature, Numeric)
-        self.cells, self.feature = cells, cells.feature
-        self.inner_edges = np.asarray(cells.edges[1:-1])
-        self.lower = self.feature.lower
-        bound_width = self.feature.upper - self.lower
-        self.steps_per_unit = LOOKUP_STEPS / bound_width
-        # rounding may place a number one fine cell too low or too high: look that far around it
-        left_points = self.lower + bound_width * (np.arange(LOOKUP_STEPS + 1) - 1) / LOOKUP_STEPS
-        right_points = self.lower + bound_width * (np.arange(LOOKUP_STEPS + 1) + 2) / LOOKUP_STEPS
-        low_cells = np.searchsorted(self.inner_edges, left_points, side="right")
-        high_cells = np.searchsorted(self.inner_edges, right_points, side="right")
-        index_type = np.int16 if cells.size <= np.iinfo(np.int16).max else np.int32
-        self.lookup: NDArray[Any] = np.where(low_cells == high_cells, low_cells, -1).astype(
-            index_type
-        )
-
-    def __call__(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Cell of each number; NaN is missing."""
-        numbers, is_absent = column, None
-        is_float_column = column.dtype == np.float64 and not self.feature.integer
-        # comparisons with NaN are false, so that a missing value goes the careful way too
-        if not (
-            is_float_column and numbers.min() >= self.lower and numbers.max() <= self.feature.upper
-        ):
-            numbers = parse_numbers(self.feature, column, self.cells.tokens, self.cells.outliers)
-            with np.errstate(over="ignore"):
-                is_absent = np.isnan(numbers) if np.isnan(numbers.sum()) else None
-        if is_absent is not None:
-            numbers = np.where(is_absent, self.lower, numbers)
-        lookup_position = numbers - self.lower
-        lookup_position *= self.steps_per_unit
-        cell_indices: NDArray[Any] = self.lookup[lookup_position.astype(np.int32)]
-        uncertain_rows = np.flatnonzero(cell_indices < 0)
-        if uncertain_rows.size:
-            cell_indices[uncertain_rows] = np.searchsorted(
-                self.inner_edges, numbers[uncertain_rows], side="right"
-            )
-        if is_absent is not None and self.cells.missing_index is not None:
-            cell_indices[is_absent] = self.cells.missing_index
-        return np.asarray(cell_indices)
-
-    def bin_column(self, column: NDArray[Any]) -> NDArray[Any]:
-        """The same for a whole column, chunk by chunk."""
-        column_chunks = (
-            column[first_row : first_row + CACHED_ROWS]
-            for first_row in range(0, len(column), CACHED_ROWS)
-        )
-        return np.concatenate(
-            [self(np.ascontiguousarray(column_chunk)) for column_chunk in column_chunks]
-        )
-
-
 def count_bins(
     cells: Mapping[str, Cells],
     batches: Iterable[tuple[Mapping[str, NDArray[Any]], NDArray[Any]]],
     class_count: int,
 ) -> dict[str, Table]:
     """Class-by-cell tables of numeric features, over batches of columns and class indices."""
-    binners = {name: Binner(feature_cells) for name, feature_cells in cells.items()}
     flat_counts = {
         table_name: np.zeros(class_count * feature_cells.size, dtype=np.int64)
         for table_name, feature_cells in cells.items()
@@ -325,9 +259,9 @@ def count_bins(
                 cell_count: chunk_codes * cell_count
                 for cell_count in {feature_cells.size for feature_cells in cells.values()}
             }
-            for name, binner in binners.items():
-                cell_count = cells[name].size
-                cell_indices = binner(np.ascontiguousarray(columns[name][row_slice]))
+            for name, feature_cells in cells.items():
+                cell_count = feature_cells.size
+                cell_indices = feature_cells.encode_column(columns[name][row_slice])
                 flat_counts[name] += np.bincount(
                     row_offsets[cell_count] + cell_indices, minlength=class_count * cell_count
                 )

@@ -31,7 +31,6 @@ from discreet.tables.engines import (
     open_rows,
 )
 from discreet.tables.in_memory import (
-    Binner,
     CountRequest,
     check_weights,
     count_arrays,
@@ -101,11 +100,7 @@ class Sampling:
                         column = np.asarray(column)[sampled_rows]
                     else:  # Arrow's arrays and pandas' series know how to take rows
                         column = column.take(sampled_rows)
-                is_numeric = isinstance(feature_cells.feature, Numeric)
-                if is_numeric and len(column) > BATCH_ROWS and _is_plain_array(column):
-                    feature_indices = Binner(feature_cells).bin_column(column)
-                else:
-                    feature_indices = feature_cells.encode_column(column)
+                feature_indices = feature_cells.encode_column(column)
                 index_type = np.int16 if feature_cells.size < 1 << 15 else np.int32
                 sampled_cells[name].append(feature_indices.astype(index_type, copy=False))
         self.class_codes = np.concatenate(sampled_classes)
