@@ -1,4 +1,4 @@
-"""A column of any engine as its schema sees it: keys to group by, doubles, bins, constants.
+"""A column of any engine as its schema sees it: keys to group by, doubles, constants.
 
 Three things keep the integers identical everywhere: constants are written as text and cast to
 double (a decimal literal may be rounded twice), NaN becomes NULL before anything is compared, and
@@ -23,7 +23,7 @@ from discreet.schema.cells import MAX_NUMBER_LENGTH, NUMBER_PATTERN, Cells
 from discreet.schema.schema import format_value
 from discreet.tables.frames import make_unknown_text
 
-__all__ = ["find_bin", "find_fractions", "make_double", "make_group_key", "read_numbers"]
+__all__ = ["find_fractions", "make_double", "make_group_key", "read_numbers"]
 
 BYTEWISE_ENGINES = ("clickhouse", "datafusion", "polars", "trino")
 """Engines without collations; elsewhere text is stripped of them, or refused."""
@@ -319,29 +319,3 @@ def find_fractions(number: Any) -> Any:
     return (exact_number != exact_number.floor().cast("float64")).ifelse(
         number, ibis.null("float64")
     )
-
-
-def find_bin(number: Any, inner_edges: Sequence[float], missing: int) -> Any:
-    """The number of inner edges that a number reaches, in log2 as many comparisons.
-
-    Parameters
-    ----------
-    number : ibis column
-    inner_edges : sequence of float
-        Increasing.
-    missing : int
-        What stands for NULL.
-    """
-    import ibis
-
-    bin_codes = [ibis.literal(bin_code, "int32") for bin_code in range(len(inner_edges) + 1)]
-    while inner_edges:  # the edge between two neighbours separates them; then between two pairs, …
-        merged_codes = [
-            ibis.ifelse(number < make_double(edge), lower_code, upper_code)
-            for edge, lower_code, upper_code in zip(
-                inner_edges[::2], bin_codes[::2], bin_codes[1::2], strict=False
-            )
-        ]
-        bin_codes = merged_codes + bin_codes[2 * len(merged_codes) :]
-        inner_edges = inner_edges[1::2]
-    return number.isnull().ifelse(ibis.literal(missing, "int32"), bin_codes[0])

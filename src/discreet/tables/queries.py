@@ -15,8 +15,8 @@ import numpy as np
 from discreet.errors import SchemaError
 from discreet.schema.cells import NUMBER_HINT, Cells, Grid, parse_numbers, refuse_infinity
 from discreet.schema.schema import Numeric, Schema, abbreviate_value
+from discreet.tables.bin_expressions import add_bin_columns
 from discreet.tables.columns import (
-    find_bin,
     find_fractions,
     make_double,
     make_group_key,
@@ -121,13 +121,11 @@ class Queries:
                 raw_columns[f"a{position}"] = make_group_key(self.table[name], self.cells[name])
         rows = self._select_numbers(numeric_features, raw_columns)
         if numeric_features:
-            bin_columns = {}
-            for j, feature in enumerate(numeric_features):
-                cells = self.cells[feature.name]
-                missing_code = -1 if cells.missing_index is None else cells.missing_index
-                bin_code = find_bin(rows[f"x{j}"], cells.edges[1:-1], missing_code)
-                bin_columns[f"a{names.index(feature.name)}"] = bin_code
-            rows = rows.mutate(**bin_columns)
+            binned_columns = {
+                f"a{names.index(feature.name)}": (f"x{j}", self.cells[feature.name])
+                for j, feature in enumerate(numeric_features)
+            }
+            rows = add_bin_columns(rows, binned_columns)
         key_columns = [f"a{position}" for position in range(len(names))]
         return rows.group_by("y", *key_columns).agg(n=self._sum_rows(rows))
 
