@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from discreet.estimation import smoothing
+from discreet.estimation import logistic_normal, smoothing
+from discreet.estimation.logistic_normal import (
+    STRENGTH_GRID,
+    build_table_prior,
+    compute_softmax,
+    find_modes,
+)
 from discreet.estimation.shrinkage import shrink_tables
 from discreet.estimation.smoothing import smooth_tables
 
@@ -80,10 +86,11 @@ def test_neighbours_lessen_the_error_where_bins_lie_in_order(monkeypatch):
     plain = np.mean(
         [error(shrink_tables(noisy(truth, 20.0, s), PRIOR, people, alone), truth) for s in seeds]
     )
-    monkeypatch.setattr(smoothing, "STRENGTH_GRID", smoothing.STRENGTH_GRID * [1, 0])
-    smoothing._build_prior_roots.cache_clear()
+    for module in (smoothing, logistic_normal):
+        monkeypatch.setattr(module, "STRENGTH_GRID", STRENGTH_GRID * [1, 0])
+    build_table_prior.cache_clear()
     rough = np.mean([error(fit(noisy(truth, 20.0, seed)), truth) for seed in seeds])
-    smoothing._build_prior_roots.cache_clear()
+    build_table_prior.cache_clear()
     assert ours < 0.8 * plain
     assert ours < 0.75 * rough
 
@@ -95,9 +102,11 @@ def test_where_neighbours_differ_the_table_is_believed():
 
 
 def test_the_cell_of_missing_values_is_nobodys_neighbour():
-    roots = smoothing._build_prior_roots(2, BINS + 1, BINS)[:, 0]
-    margin, *_, smoothest = roots @ np.swapaxes(roots, 1, 2)
-    kernel = (smoothest - margin) / smoothing.BIN_STRENGTHS[-1] ** 2
+    prior = build_table_prior(2, BINS + 1, BINS)
+    margin, smoothest = (
+        (root := prior.build_root(point)[0]) @ root.T for point in (0, len(STRENGTH_GRID) - 1)
+    )
+    kernel = (smoothest - margin) / logistic_normal.BIN_STRENGTHS[-1] ** 2
     np.testing.assert_allclose(kernel[BINS], np.eye(BINS + 1)[BINS], atol=1e-12)
     assert kernel[0, 1] > 0.8
 
@@ -106,19 +115,18 @@ def test_the_mode_is_the_one_a_general_optimiser_finds():
     tables = noisy(hills(), 30.0, 3, features=1)
     counts, variances = tables["x0"]
     joint, noise = counts / counts.sum(), variances / counts.sum() ** 2
-    roots = smoothing._build_prior_roots(2, BINS, BINS)
-    _, modes, _ = smoothing._find_modes(joint[None], noise[None], np.array([1e12]), PRIOR, roots)
-    found = smoothing._compute_probabilities(roots, modes)
-    for grid in (0, 6, len(roots) - 1):
-        root = roots[grid : grid + 1]
+    table_prior = build_table_prior(2, BINS, BINS)
+    (found,) = find_modes(joint[None], noise[None], np.array([1e12]), PRIOR, table_prior)
+    for grid in (0, 6, len(STRENGTH_GRID) - 1):
+        root = table_prior.build_root(grid)
 
         def loss(z, root=root):
-            expected = PRIOR[:, None] * smoothing._compute_probabilities(root, z[None, None])
-            return float(smoothing._compute_loss(joint - expected, 1 / noise, z[None, None])[0, 0])
+            expected = PRIOR[:, None] * compute_softmax(root @ z)
+            return float(0.5 * ((joint - expected) ** 2 / noise).sum() + 0.5 * (z**2).sum())
 
         best = minimize(loss, np.zeros(root.shape[-1]), method="BFGS", options={"gtol": 1e-6})
-        wanted = smoothing._compute_probabilities(root, best.x[None, None])[0, 0]
-        np.testing.assert_allclose(found[0, grid], wanted, atol=2e-3)
+        wanted = compute_softmax(root @ best.x)
+        np.testing.assert_allclose(found.probabilities[grid], wanted, atol=2e-3)
 
 
 def test_strong_features_are_recognised_together():

@@ -187,7 +187,7 @@ def _fit_smooth_changes(
     )
     for c, (g, h, v) in enumerate(zip(residuals, curvatures, residual_variance, strict=True)):
         cholesky_factors = np.linalg.cholesky(h[:, None] * covariances * h + np.diag(v))
-        whitened_residuals = np.linalg.solve(cholesky_factors, g[:, None])
+        whitened_residuals = np.linalg.solve(cholesky_factors, g[None, :, None])
         slopes = np.linalg.solve(np.swapaxes(cholesky_factors, 1, 2), whitened_residuals)
         log_variance, plain_fit = 0.5 * np.log(v).sum(), (g**2 / v).sum()
         for law, (factor, whitened, slope) in enumerate(

@@ -43,7 +43,8 @@ from discreet.arrays import Floats, Integers
 from discreet.errors import EstimationError
 from discreet.estimation.corrected_draws import draw_corrected_models
 from discreet.estimation.from_statistics import estimate
-from discreet.estimation.smoothing import STRENGTH_GRID, TablePosterior, fit_posteriors
+from discreet.estimation.logistic_normal import STRENGTH_GRID, TablePosterior
+from discreet.estimation.smoothing import fit_posteriors
 from discreet.model import NaiveBayesModel
 from discreet.randomness import Random, as_random
 from discreet.schema.cells import get_columns
