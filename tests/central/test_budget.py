@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.central.budget import MAX_STEPS_PER_PERSON, Budget, convert_to_rho, split_budget
+from discreet.central.budget import MAX_STEPS_PER_PERSON, Budget, split_budget
 from discreet.central.selection import sample_exponential_mechanism
 from discreet.errors import PrivacyError
-from discreet.privacy.rounding import convert_rho_to_epsilon
+from discreet.privacy.rounding import convert_rho_to_epsilon, convert_to_rho
 from discreet.randomness import SeededRandom
 
 

@@ -17,7 +17,6 @@ from discreet.central.budget import (
     Budget,
     CentralSettings,
     IntegerNoise,
-    convert_to_rho,
     split_budget,
 )
 from discreet.central.corrections import CorrectionBudget
@@ -36,7 +35,7 @@ from discreet.datasets import make_long_tailed
 from discreet.errors import PrivacyError
 from discreet.estimation import shrunk_ratios
 from discreet.estimation.log_ratios import LogRatios
-from discreet.privacy.rounding import convert_rho_to_epsilon
+from discreet.privacy.rounding import convert_rho_to_epsilon, convert_to_rho
 from discreet.schema.cells import Cells, build_cells, compute_near_zero_cuts
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics, Table

@@ -363,7 +363,7 @@ def test_with_delta_both_ways_that_class_counts_may_choose_are_promised(monkeypa
 def test_without_a_choice_of_features_the_rho_is_that_of_the_gaussian_way(monkeypatch):
     spied(monkeypatch)
     promise = train(MANY, "histogram", 1.0, SCHEMA, delta=1e-6, selection=False).model.guarantee
-    assert promise.rho < 0.02
+    assert promise.rho < 0.03
     assert 0.04 + convert_rho_to_epsilon(promise.rho - 0.04**2 / 2, 1e-6) == pytest.approx(1.0)
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from discreet.arrays import Integers
 from discreet.errors import PrivacyError
 from discreet.privacy.guarantee import Charge, Guarantee
+from discreet.privacy.rounding import convert_to_rho
 from discreet.randomness import Random
 from discreet.randomness.samplers import MAX_SCALE
 from discreet.schema.cells import Bins
@@ -30,7 +31,6 @@ __all__ = [
     "Budget",
     "CentralSettings",
     "IntegerNoise",
-    "convert_to_rho",
     "resolve_feature_weights",
     "split_budget",
 ]
@@ -69,19 +69,6 @@ class CentralSettings:
     corrections: bool = True
     noise: Any = None
     assumptions: tuple[str, ...] = (PUBLIC_SCHEMA_ASSUMPTION,)
-
-
-def convert_to_rho(epsilon: float, delta: float) -> Fraction:
-    """The largest rho whose rho-zCDP promise implies (epsilon, delta), rounded down.
-
-    rho + 2 sqrt(rho ln(1/delta)) <= epsilon: Bun, Steinke 2016, proposition 1.3, solved for rho.
-
-    >>> float(convert_to_rho(1.0, 1e-6))
-    0.017...
-    """
-    log_inverse_delta = math.log(1 / delta)
-    root_rho = epsilon / (math.sqrt(log_inverse_delta + epsilon) + math.sqrt(log_inverse_delta))
-    return Fraction(root_rho * root_rho * (1 - 1e-12))
 
 
 def split_budget(weights: Mapping[str, Any], total_cost: Fraction) -> dict[str, Fraction]:
