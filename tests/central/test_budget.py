@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.central.budget import MAX_STEPS_PER_PERSON, Budget, convert_to_rho, split_budget
+from discreet.central.budget import MAX_STEPS_PER_PERSON, Budget, split_budget
 from discreet.central.selection import sample_exponential_mechanism
 from discreet.errors import PrivacyError
-from discreet.privacy.rounding import convert_rho_to_epsilon
+from discreet.privacy.accountant import ChoiceStep, compute_gaussian_rho
+from discreet.privacy.rounding import convert_rho_to_epsilon, convert_to_rho
 from discreet.randomness import SeededRandom
 
 
@@ -23,18 +24,65 @@ def test_a_pure_share_gives_noise_of_sensitivity_over_epsilon():
 
 
 def test_a_concentrated_share_gives_variance_sensitivity_squared_over_two_rho():
-    noise = Budget(1.0, 1e-6).spend_on_noise("sum", Fraction(1, 1000), 5)
-    assert (noise.parameter, noise.gaussian, noise.rounding_step) == (
-        Fraction(25 * 1000, 2),
-        True,
-        1,
-    )
+    budget = Budget(1.0, 1e-6)
+    noise = budget.spend_on_noise("sum", Fraction(1, 1000), 5)
+    assert noise.parameter == Fraction(25 * 1000, 2) / budget.usable_share
+    assert (noise.gaussian, noise.rounding_step) == (True, 1)
+
+
+def test_of_steps_that_nobody_planned_only_what_zcdp_allows_is_used():
+    budget = Budget(1.0, 1e-6)
+    assert budget.total * budget.usable_share == convert_to_rho(1.0, 1e-6)
+    assert budget.rho == convert_to_rho(1.0, 1e-6)
+    assert float(budget.total) == pytest.approx(compute_gaussian_rho(1.0, 1e-6))
+
+
+def plan_for(budget):
+    cost = budget.total / 10
+    return [budget.plan_noise(5 * cost), ChoiceStep(cost), budget.plan_noise(4 * cost, 1024, 3)]
+
+
+def test_planned_steps_use_more_of_their_shares():
+    budget = Budget(1.0, 1e-6)
+    steps, before = plan_for(budget), budget.usable_share
+    budget.calibrate(steps)
+    assert before < Fraction(9, 10) < budget.usable_share < 1
+    noise = budget.spend_on_noise("tables", steps[0].rho)
+    assert noise.parameter == 1 / (2 * steps[0].rho * budget.usable_share)
+    epsilon = budget.spend_on_selection("choice", steps[1].rho)
+    assert float(epsilon) == pytest.approx(math.sqrt(8 * steps[1].rho * budget.usable_share))
+    budget.spend_on_noise("residuals", steps[2].rho, 1024, 3)
+    assert budget.rho == budget.total * budget.usable_share
+
+
+def test_planned_steps_may_be_left_out_and_nothing_else_may_be_paid_for():
+    budget = Budget(1.0, 1e-6)
+    steps = plan_for(budget)
+    budget.calibrate(steps)
+    budget.spend_on_selection("choice", steps[1].rho)
+    with pytest.raises(PrivacyError, match="was not planned"):
+        budget.spend_on_noise("tables, too late", steps[0].rho)
+    with pytest.raises(PrivacyError, match="was not planned"):
+        budget.spend_on_noise("more numbers than planned", steps[2].rho, 1024, 4)
+    with pytest.raises(PrivacyError, match="come too late"):
+        budget.calibrate(steps[2:])
+
+
+def test_a_plan_beyond_the_budget_is_refused():
+    budget = Budget(1.0, 1e-6)
+    with pytest.raises(PrivacyError, match="more than is left"):
+        budget.calibrate([*plan_for(budget), ChoiceStep(budget.total / 10)])
 
 
 def test_rounding_to_a_grain_may_move_a_number_by_one_step_more():
-    noise = Budget(1.0, 1e-6).spend_on_noise("sum", Fraction(1, 1000), 3 * MAX_STEPS_PER_PERSON)
+    budget = Budget(1.0, 1e-6)
+    noise = budget.spend_on_noise("sum", Fraction(1, 1000), 3 * MAX_STEPS_PER_PERSON)
     assert noise.rounding_step == 3
-    assert noise.parameter == Fraction((MAX_STEPS_PER_PERSON + 1) ** 2 * 1000, 2)
+    variance = Fraction((MAX_STEPS_PER_PERSON + 1) ** 2 * 1000, 2)
+    assert noise.parameter == variance / budget.usable_share
+    assert budget.plan_noise(Fraction(1), 3 * MAX_STEPS_PER_PERSON, 2).sensitivity == (
+        MAX_STEPS_PER_PERSON + 2  # each of two numbers may move by one step more
+    )
 
 
 @pytest.mark.parametrize("cost", [Fraction(0), Fraction(-1), Fraction(2)])
@@ -64,8 +112,9 @@ def test_shares_of_delta_add_up_to_no_more_than_delta():
 def test_a_choice_spends_its_bounded_range_epsilon():
     """epsilon^2/8-zCDP: Cesar, Rogers 2021."""
     cost = Fraction(1, 100)
-    epsilon = Budget(1.0, 1e-6).spend_on_selection("choice", cost)
-    assert cost * (1 - Fraction(1, 10**9)) < epsilon**2 / 8 <= cost
+    budget = Budget(1.0, 1e-6)
+    epsilon, rho = budget.spend_on_selection("choice", cost), cost * budget.usable_share
+    assert rho * (1 - Fraction(1, 10**9)) < epsilon**2 / 8 <= rho
     assert Budget(1.0).spend_on_selection("choice", cost) == cost
 
 
@@ -77,7 +126,7 @@ def test_what_follows_under_a_delta_has_what_is_left():
     assert later.epsilon == pytest.approx(0.96)
     # a pure part of epsilon is epsilon^2/2-zCDP, and rhos add up
     assert later.rho == later.total + Fraction(1, 25) ** 2 / 2
-    assert convert_to_rho(1.0, 1e-6) > later.total
+    assert convert_to_rho(0.96, 1e-6) < later.total < Budget(1.0, 1e-6).total
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-9])

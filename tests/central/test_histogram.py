@@ -17,7 +17,6 @@ from discreet.central.budget import (
     Budget,
     CentralSettings,
     IntegerNoise,
-    convert_to_rho,
     split_budget,
 )
 from discreet.central.corrections import CorrectionBudget
@@ -36,8 +35,8 @@ from discreet.datasets import make_long_tailed
 from discreet.errors import PrivacyError
 from discreet.estimation import shrunk_ratios
 from discreet.estimation.log_ratios import LogRatios
-from discreet.privacy.rounding import convert_rho_to_epsilon
-from discreet.schema.cells import Cells, build_cells, compute_near_zero_cuts
+from discreet.privacy.rounding import convert_rho_to_epsilon, convert_to_rho
+from discreet.schema.cells import Cells, compute_near_zero_cuts
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics, Table
 from discreet.tables.in_memory import CountRequest, count_arrays, count_bins
@@ -148,7 +147,7 @@ def test_coarse_noise_stays_on_its_grain_and_pays_for_the_rounding():
     noise = budget.spend_on_noise("squares", budget.total, 10**9)
     assert noise.rounding_step > 1
     steps = -(-(10**9) // noise.rounding_step) + 1
-    assert noise.parameter == Fraction(steps) ** 2 / (2 * budget.total)
+    assert noise.parameter == Fraction(steps) ** 2 / (2 * budget.total * budget.usable_share)
     drawn = noise.add(np.array([123_456_789, -5]), SeededRandom(0))
     assert (drawn % noise.rounding_step == 0).all()
 
@@ -267,7 +266,7 @@ def test_few_people_get_the_best_feature_and_it_is_enough(delta):
         options = {"delta": delta, "schema": schema, "random_state": seed}
         nb = CentralNB(0.1, **options).fit(X, y)
         assert len(nb.statistics_.tables) == 1
-        assert nb.guarantee_.delta == 0  # one table is better off without
+        assert all(charge.delta == 0 for charge in nb.guarantee_.charges)  # of one table
         scores.append(nb.score(X, y))
         plain.append(CentralNB(0.1, selection=False, **options).fit(X, y).score(X, y))
     assert np.mean(scores) > 0.8 > 0.7 > np.mean(plain)
@@ -352,24 +351,22 @@ def test_people_of_weighted_records_are_in_units_of_the_largest_weight():
 
 
 @pytest.mark.parametrize(
-    ("delta", "may_select", "selects", "paying", "alternative"),
+    ("delta", "may_select", "mean_share", "paying", "alternative"),
     [
-        (0.0, True, False, 0.0, None),
-        (1e-6, True, True, 0.0, 1e-6),
-        (1e-6, True, False, 1e-6, 0.0),
-        (1e-6, False, False, 1e-6, None),
+        (0.0, True, Fraction(1, 100), 0.0, None),
+        (1e-6, True, Fraction(1), 0.0, 1e-6),
+        (1e-6, True, Fraction(1, 100), 1e-6, 0.0),
+        (1e-6, False, Fraction(1, 100), 1e-6, None),
     ],
 )
 def test_the_guarantee_covers_the_budget_that_other_class_counts_would_have_led_to(
-    monkeypatch, delta, may_select, selects, paying, alternative
+    monkeypatch, delta, may_select, mean_share, paying, alternative
 ):
     source, budgets = make_source(20), []
-    selected = build_cells(source.schema, 8) if selects else None
-    monkeypatch.setattr(histogram, "_select_affordable_features", lambda *given: selected)
+    monkeypatch.setattr(histogram.ReleasePlan, "compute_mean_share", lambda plan: mean_share)
     make_guarantee = Budget.make_guarantee
 
     def record(budget, assumptions, other=None):
-        assert other is None or other.delta or other == Budget(1.0)
         budgets.append((budget.delta, None if other is None else other.delta))
         return make_guarantee(budget, assumptions, other)
 
@@ -378,6 +375,21 @@ def test_the_guarantee_covers_the_budget_that_other_class_counts_would_have_led_
     released = histogram.release_histogram(source, Budget(1.0, delta), settings, SeededRandom(0))
     assert budgets == [(paying, alternative)]
     assert released.guarantee.delta == delta
+
+
+@pytest.mark.parametrize(("feature_count", "is_gaussian"), [(3, False), (6, False), (7, True)])
+def test_selected_features_get_the_noise_that_is_less(monkeypatch, feature_count, is_gaussian):
+    """At epsilon 1 and delta 1e-6 a table with Gaussian noise is better from seven tables on."""
+    schema = Schema([Numeric(f"x{i}", 0, 1, optional=False) for i in range(20)], "y", [0, 1])
+    columns = {name: np.zeros(100) for name in schema.names}
+    source = InMemorySource(schema, columns, np.zeros(100, dtype=np.int32))
+    monkeypatch.setattr(histogram, "count_affordable_features", lambda *given: feature_count)
+    released = histogram.release_histogram(
+        source, Budget(1.0, 1e-6), CentralSettings(), SeededRandom(0)
+    )
+    assert len(released.tables) == feature_count
+    charges = {charge.name: charge.delta for charge in released.guarantee.charges}
+    assert (charges[f"choice of feature 1 of {feature_count}"] > 0) is is_gaussian
 
 
 @pytest.mark.parametrize(

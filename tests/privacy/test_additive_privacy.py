@@ -34,6 +34,7 @@ from discreet.mechanisms.additive import (
     UniformLogNormal,
     compute_rational_scale,
 )
+from discreet.privacy.rounding import convert_rho_to_epsilon
 from discreet.randomness import CryptoRandom, Random, SeededRandom
 
 Values = NDArray[np.float64]
@@ -302,8 +303,9 @@ def test_concentrated_promises_convert_like_every_other() -> None:
     alpha, beta = law.calibrate(0.7)
     rho = law.rho(alpha, beta)
     assert rho == pytest.approx(0.7**2 / 2)
-    converted = rho + 2 * math.sqrt(rho * math.log(1e6))
+    converted = convert_rho_to_epsilon(rho, 1e-6)
     assert law.epsilon(alpha, beta, 1e-6) == pytest.approx(converted)
+    assert converted < rho + 2 * math.sqrt(rho * math.log(1e6))
     again = law.calibrate(converted, 1e-6, beta=beta)
     assert again[0] == pytest.approx(alpha, rel=1e-6)
 

@@ -44,8 +44,16 @@ from discreet.central import selection as selection_module
 from discreet.central import smooth_sensitivity
 from discreet.central import training as training_module
 from discreet.central.budget import Budget
+from discreet.central.corrections import CorrectionBudget
 from discreet.central.smooth import compute_trim
+from discreet.errors import PrivacyError
 from discreet.mechanisms.additive import Cauchy, Gaussian, Laplace, LaplaceLogNormal
+from discreet.privacy.accountant import (
+    ChoiceStep,
+    NoiseStep,
+    compute_gaussian_rho,
+    compute_release_delta,
+)
 from discreet.privacy.rounding import convert_rho_to_epsilon
 
 
@@ -240,23 +248,36 @@ def test_twin_without_a_schema_the_classes_leak_and_that_is_said():
 
 
 def spied(monkeypatch):
-    """Which noises and choices were made: with the budget that paid for them, and its epsilon."""
-    noises, choices = [], []
+    """What was released: noises with the budget that paid for them, and all steps as they are."""
+    noises, steps = [], []
     real, paid = budget_module.Budget.spend_on_noise, budget_module.Budget.spend_on_selection
 
-    def noise(budget, name, share, sensitivity=1):
-        made = real(budget, name, share, sensitivity)
+    def noise(budget, name, share, sensitivity=1, coordinates=1):
+        made = real(budget, name, share, sensitivity, coordinates)
         noises.append((made, sensitivity, budget))
+        if made.gaussian:
+            moved = 2 if name.startswith("residuals") else 1  # a residual and a curvature
+            most = Fraction(sensitivity, made.rounding_step)
+            most = int(most if made.rounding_step == 1 else math.ceil(most) + 1)
+            steps.append(NoiseStep(Fraction(most) ** 2 / (2 * made.parameter), most, moved))
         return made
 
     def selection(budget, name, cost):
-        choices.append(Fraction(paid(budget, name, cost)))
-        return choices[-1]
+        epsilon = Fraction(paid(budget, name, cost))
+        steps.append(ChoiceStep(epsilon**2 / 8))
+        return epsilon
 
     monkeypatch.setattr(budget_module.Budget, "spend_on_noise", noise)
     monkeypatch.setattr(budget_module.Budget, "spend_on_selection", selection)
-    monkeypatch.setattr(training_module, "_is_laplace_noise_smaller", lambda budget, schema: False)
-    return noises, choices
+    monkeypatch.setattr(training_module, "_is_laplace_noise_smaller", lambda *given: False)
+    use_gaussian(monkeypatch, True)
+    return noises, steps
+
+
+def use_gaussian(monkeypatch, whether):
+    """Let the histogram take the budget with delta, or the pure one."""
+    mean_share = Fraction(1, 100) if whether else Fraction(1)
+    monkeypatch.setattr(histogram_module.ReleasePlan, "compute_mean_share", lambda plan: mean_share)
 
 
 MANY = [(100.2, "x", "no"), (100.9, "y", "yes")] * 4000
@@ -271,44 +292,54 @@ MANY = [(100.2, "x", "no"), (100.9, "y", "yes")] * 4000
         ("global", {}),
     ],
 )
-def test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, method, options):
-    """zCDP: sensitivity^2 / (2 variance) a release, epsilon^2 / 8 a choice, epsilon^2 / 2 if pure.
+def test_with_delta_all_that_was_released_keeps_the_promise(monkeypatch, method, options):
+    """The accountant on the noise and the choices as they were, and zCDP on the stated rho.
 
-    The histogram's class counts carry Laplace noise: their epsilon is taken off beforehand.
+    The histogram's class counts carry Laplace noise, and decide what follows.
     """
-    noises, choices = spied(monkeypatch)
+    noises, steps = spied(monkeypatch)
     promise = train(MANY, method, 1.0, SCHEMA, delta=1e-6, **options).model.guarantee
     pure = Fraction(0)
     if method == "histogram":
         pure = 1 / noises.pop(0)[0].parameter
         assert pure == Fraction(4, 100)
+        choices = [step for step in steps if isinstance(step, ChoiceStep)]
         assert len(choices) == (1 if options else 2)  # of a start, if any, and of a scoring
-    rho = sum(epsilon**2 / 8 for epsilon in choices)
-    for noise, sensitivity, _ in noises:
-        most = Fraction(sensitivity, noise.rounding_step)
-        most = most if noise.rounding_step == 1 else most + 1
-        assert noise.gaussian
-        rho += most**2 / (2 * noise.parameter)
+    assert all(noise.gaussian for noise, *_ in noises)
+    chance = 1 / (1 + math.exp(-pure))  # of a loss of pure, and else of -pure
+    deltas = [compute_release_delta(steps, 1.0 + sign * float(pure), 1e-6) for sign in (-1, 1)]
+    assert 0.9e-6 < chance * deltas[0] + (1 - chance) * deltas[1] <= 1e-6
+    rho = sum(step.rho for step in steps)
     assert 0 < rho <= noises[0][2].total
     assert Fraction(promise.rho) >= rho + pure**2 / 2
-    # and the (epsilon, delta) of the promise is what this rho converts to, no less
-    assert float(pure) + convert_rho_to_epsilon(float(rho), 1e-6) <= 1.0
     assert sum(charge.epsilon for charge in promise.charges) <= 1.0
     assert (promise.epsilon, promise.delta) == (1.0, 1e-6)
 
 
-def test_twin_a_stated_rho_of_zero_or_too_large_a_choice(monkeypatch):
-    monkeypatch.setattr(budget_module.Budget, "rho", Fraction(0))
-    with pytest.raises(AssertionError):
-        test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, "moments", {})
-    monkeypatch.undo()
-    monkeypatch.setattr(
-        budget_module.Budget,
-        "spend_on_selection",
-        lambda self, name, cost: _overspent(self, name, cost),
-    )
-    with pytest.raises(AssertionError):
-        test_with_delta_the_stated_rho_covers_all_noise(monkeypatch, "histogram", {})
+def _use_all(steps, promises):
+    return Fraction(1)
+
+
+@pytest.mark.parametrize("mistake", ["all of the shares", "rho", "choice", "plan"])
+def test_twin_shares_used_in_full_or_steps_that_were_forgotten(monkeypatch, mistake):
+    """Noise as if all of it were one continuous Gaussian; a choice that costs ten times as much."""
+    options, reason = {}, "AssertionError"
+    if mistake == "all of the shares":
+        monkeypatch.setattr(budget_module, "find_usable_share", _use_all)
+    elif mistake == "rho":
+        monkeypatch.setattr(budget_module.Budget, "rho", Fraction(0))
+    elif mistake == "choice":
+        monkeypatch.setattr(
+            budget_module.Budget,
+            "spend_on_selection",
+            lambda self, name, cost: _overspent(self, name, cost),
+        )
+    else:
+        monkeypatch.setattr(CorrectionBudget, "list_steps", lambda *given: [])
+        reason = "PrivacyError"
+    with pytest.raises((AssertionError, PrivacyError)) as refused:
+        test_with_delta_all_that_was_released_keeps_the_promise(monkeypatch, "histogram", options)
+    assert refused.typename == reason
 
 
 def _overspent(budget, name, cost):
@@ -325,7 +356,9 @@ def renyi(p, q, order):
 def test_a_choice_keeps_the_rho_that_it_was_given(selection):
     """All pairs of neighbouring qualities of three candidates, many orders, worked out exactly."""
     worst_rho, rho = 0.0, Fraction(1, 20)
-    epsilon = float(selection(Budget(3.0, 1e-2), "choice", rho))
+    budget = Budget(3.0, 1e-2)
+    budget.usable_share = Fraction(1)
+    epsilon = float(selection(budget, "choice", rho))
     for base in itertools.product(range(0, 40, 8), repeat=2):
         for move in itertools.product((0, 1), repeat=3):
             p, q = (
@@ -349,6 +382,7 @@ def test_with_delta_both_ways_that_class_counts_may_choose_are_promised(monkeypa
     gaussian = noises[-1][2]
     noises.clear()
     monkeypatch.setattr(histogram_module, "count_affordable_features", lambda *given: 1)
+    use_gaussian(monkeypatch, False)
     few = train(MANY, "histogram", 1.0, SCHEMA, delta=1e-6).model.guarantee
     assert not any(noise.gaussian for noise, *_ in noises)  # it was the other way
     assert (few.epsilon, few.delta, few.rho) == (many.epsilon, many.delta, many.rho)
@@ -363,8 +397,7 @@ def test_with_delta_both_ways_that_class_counts_may_choose_are_promised(monkeypa
 def test_without_a_choice_of_features_the_rho_is_that_of_the_gaussian_way(monkeypatch):
     spied(monkeypatch)
     promise = train(MANY, "histogram", 1.0, SCHEMA, delta=1e-6, selection=False).model.guarantee
-    assert promise.rho < 0.02
-    assert 0.04 + convert_rho_to_epsilon(promise.rho - 0.04**2 / 2, 1e-6) == pytest.approx(1.0)
+    assert promise.rho == pytest.approx(compute_gaussian_rho(1.0, 1e-6), rel=0.01)
 
 
 # Weights: one record counts up to max_weight, and the noise is for that much.

@@ -166,14 +166,14 @@ def test_how_many_features_are_chosen_follows_from_noisy_counts_alone(monkeypatc
 
 
 def test_twin_a_price_that_grows_with_the_exact_number_of_people(monkeypatch, four):
-    true = histogram_module._select_affordable_features
+    true = histogram_module._plan_release
 
     def priced(source, *rest):
         people = float(source.count_classes().sum())
         monkeypatch.setattr(histogram_module, "CELL_PENALTY", CELL_PENALTY * (1 + people))
         return true(source, *rest)
 
-    monkeypatch.setattr(histogram_module, "_select_affordable_features", priced)
+    monkeypatch.setattr(histogram_module, "_plan_release", priced)
     assert len(terms_of_choices(monkeypatch, every_table())) > 1
 
 

@@ -1,7 +1,9 @@
 """The privacy budget: shares of one guarantee, added up as exact fractions, never exceeded.
 
 Pure promises are shared as epsilon. A promise with delta is shared as rho (zero-concentrated DP),
-which adds up as well; epsilon and delta are what the whole rho converts to.
+which adds up as well. The whole is the rho of normal noise that just keeps epsilon and delta, and
+of every share only a part may be used: what is sound however the whole is split, or, when all steps
+are known, what the accountant computes for them (privacy/accountant.py).
 
 `CentralSettings` are the choices of the user besides the guarantee.
 """
@@ -19,7 +21,18 @@ from numpy.typing import NDArray
 
 from discreet.arrays import Integers
 from discreet.errors import PrivacyError
+from discreet.privacy.accountant import (
+    MAX_ACCOUNTED_EPSILON,
+    ChoiceStep,
+    NoiseStep,
+    Promise,
+    ReleaseStep,
+    compute_gaussian_rho,
+    find_usable_share,
+    split_promise,
+)
 from discreet.privacy.guarantee import Charge, Guarantee
+from discreet.privacy.rounding import convert_to_rho
 from discreet.randomness import Random
 from discreet.randomness.samplers import MAX_SCALE
 from discreet.schema.cells import Bins
@@ -30,7 +43,6 @@ __all__ = [
     "Budget",
     "CentralSettings",
     "IntegerNoise",
-    "convert_to_rho",
     "resolve_feature_weights",
     "split_budget",
 ]
@@ -69,19 +81,6 @@ class CentralSettings:
     corrections: bool = True
     noise: Any = None
     assumptions: tuple[str, ...] = (PUBLIC_SCHEMA_ASSUMPTION,)
-
-
-def convert_to_rho(epsilon: float, delta: float) -> Fraction:
-    """The largest rho whose rho-zCDP promise implies (epsilon, delta), rounded down.
-
-    rho + 2 sqrt(rho ln(1/delta)) <= epsilon: Bun, Steinke 2016, proposition 1.3, solved for rho.
-
-    >>> float(convert_to_rho(1.0, 1e-6))
-    0.017...
-    """
-    log_inverse_delta = math.log(1 / delta)
-    root_rho = epsilon / (math.sqrt(log_inverse_delta + epsilon) + math.sqrt(log_inverse_delta))
-    return Fraction(root_rho * root_rho * (1 - 1e-12))
 
 
 def split_budget(weights: Mapping[str, Any], total_cost: Fraction) -> dict[str, Fraction]:
@@ -147,6 +146,8 @@ class Budget:
         Whether shares are rho instead of epsilon.
     total, remaining : Fraction
         All that may be spent, and what has not been spent.
+    usable_share : Fraction
+        What part of a share of rho noise and choices really have.
     """
 
     epsilon: float
@@ -166,14 +167,28 @@ class Budget:
         if math.isinf(self.epsilon):
             raise PrivacyError("an infinite epsilon needs no budget: nothing is protected")
         self.concentrated = self.delta > 0 and not self.basic_composition
-        self.total = (
-            convert_to_rho(self.epsilon, self.delta)
-            if self.concentrated
-            else Fraction(self.epsilon)
-        )
+        self.total = Fraction(self.epsilon)
+        self.usable_share = Fraction(1)
+        self._planned_steps: list[ReleaseStep] | None = None
+        if self.concentrated:
+            # zCDP composes whatever the steps are, also where shares depend on earlier outcomes
+            safe_rho = min(convert_to_rho(*promise) for promise in self._promises)
+            self.total = safe_rho
+            if max(epsilon for epsilon, _ in self._promises) <= MAX_ACCOUNTED_EPSILON:
+                gaussian_rho = min(compute_gaussian_rho(*promise) for promise in self._promises)
+                self.total = max(Fraction(gaussian_rho), safe_rho)
+            self.usable_share = safe_rho / self.total
         self.remaining = self.total - sum(cost for _, cost in self.charges)
         if self.total <= 0:
             raise PrivacyError(f"epsilon {self.epsilon!r} with delta {self.delta:g} leaves nothing")
+
+    @property
+    def _promises(self) -> tuple[Promise, ...]:
+        """Epsilons and deltas that all that is paid from here must keep."""
+        if self.pure_part is None:
+            return ((self.epsilon, self.delta),)
+        spent_epsilon = _round_up(self.pure_part.total - self.pure_part.remaining)
+        return split_promise(self.pure_part.epsilon, self.delta, spent_epsilon)
 
     def compute_delta_share(self, cost: Fraction) -> float:
         """The share of delta that goes with a share of epsilon."""
@@ -194,19 +209,59 @@ class Budget:
         self.remaining -= cost
         return cost
 
-    def spend_on_noise(self, name: str, cost: Fraction, sensitivity: int = 1) -> IntegerNoise:
-        """Spend a part on noise for numbers, one of which one person changes by ``sensitivity``.
+    def calibrate(self, steps: Sequence[ReleaseStep]) -> None:
+        """Find out how much of each share may be used if these are all steps, in this order.
 
-        Laplace: scale = sensitivity / epsilon. Gaussian: variance = sensitivity^2 / (2 rho), on a
-        grain that keeps the variance small; rounding to it may add one to the sensitivity.
+        Afterwards nothing but these steps can be paid for, in this order; some may be left out.
+
+        Parameters
+        ----------
+        steps : sequence of ReleaseStep
+            They depend on public choices and on what was released before.
+        """
+        if not self.concentrated:
+            return
+        if sum(Fraction(step.rho) for step in steps) > self.remaining or self.charges:
+            raise PrivacyError("these steps cost more than is left, or come too late; report this")
+        self.usable_share = max(self.usable_share, find_usable_share(tuple(steps), self._promises))
+        self._planned_steps = list(steps)
+
+    def plan_noise(self, cost: Fraction, sensitivity: int = 1, coordinates: int = 1) -> NoiseStep:
+        """The step of noise for numbers, some of which one person changes.
+
+        Parameters
+        ----------
+        cost : Fraction
+        sensitivity : int, default 1
+            By how much in the Euclidean norm.
+        coordinates : int, default 1
+            How many numbers one person changes.
+        """
+        rounding_step = -(-sensitivity // MAX_STEPS_PER_PERSON)
+        max_change = (
+            sensitivity if rounding_step == 1 else -(-sensitivity // rounding_step) + coordinates
+        )
+        return NoiseStep(cost, max_change, coordinates)
+
+    def spend_on_noise(
+        self, name: str, cost: Fraction, sensitivity: int = 1, coordinates: int = 1
+    ) -> IntegerNoise:
+        """Spend a part on noise for numbers, some of which one person changes by ``sensitivity``.
+
+        Laplace: scale = sensitivity / epsilon, where the changes add up to the sensitivity.
+        Gaussian: variance = sensitivity^2 / (2 rho), on a grain that keeps the variance small;
+        rounding to it may add one to the sensitivity. ``coordinates`` numbers are changed by one
+        person.
         """
         self.spend(name, cost)
         noise = IntegerNoise(Fraction(sensitivity) / cost)
         if self.concentrated:
-            rounding_step = -(-sensitivity // MAX_STEPS_PER_PERSON)
-            max_change = sensitivity if rounding_step == 1 else -(-sensitivity // rounding_step) + 1
+            step = self.plan_noise(cost, sensitivity, coordinates)
+            self._require_planned(step)
             noise = IntegerNoise(
-                Fraction(max_change) ** 2 / (2 * cost), gaussian=True, rounding_step=rounding_step
+                Fraction(step.sensitivity) ** 2 / (2 * cost * self.usable_share),
+                gaussian=True,
+                rounding_step=-(-sensitivity // MAX_STEPS_PER_PERSON),
             )
         if noise.parameter > MAX_SCALE:
             raise PrivacyError(
@@ -215,13 +270,23 @@ class Budget:
             )
         return noise
 
+    def _require_planned(self, step: ReleaseStep) -> None:
+        """Refuse a step that the accountant did not know of."""
+        if self._planned_steps is None:
+            return
+        if step not in self._planned_steps:
+            raise PrivacyError(f"{step} was not planned; nothing is released: please report this")
+        del self._planned_steps[: self._planned_steps.index(step) + 1]
+
     def compute_noise_scale(self, cost: Fraction) -> float:
-        """Scale of the Laplace law with the variance that counts released at this cost have."""
+        """Scale of the Laplace law with about the variance of counts released at this cost."""
         return 0.5 / math.sqrt(cost) if self.concentrated else 1 / float(cost)
 
     def compute_selection_epsilon(self, cost: Fraction) -> float:
         """The epsilon of an exponential mechanism of this cost."""
-        return math.sqrt(8 * float(cost)) if self.concentrated else float(cost)
+        if not self.concentrated:
+            return float(cost)
+        return math.sqrt(8 * float(cost * self.usable_share))
 
     def spend_on_selection(self, name: str, cost: Fraction) -> Fraction:
         """Spend a part on an exponential mechanism; gives the epsilon of its weights.
@@ -229,11 +294,10 @@ class Budget:
         A bounded-range epsilon is epsilon^2/8-zCDP: Cesar, Rogers 2021, lemma 3.4.
         """
         self.spend(name, cost)
-        return (
-            Fraction(self.compute_selection_epsilon(cost) * (1 - 1e-12))
-            if self.concentrated
-            else cost
-        )
+        if not self.concentrated:
+            return cost
+        self._require_planned(ChoiceStep(cost))
+        return Fraction(self.compute_selection_epsilon(cost) * (1 - 1e-12))
 
     def make_guarantee(
         self, assumptions: Sequence[str], alternative_budget: Budget | None = None
@@ -276,9 +340,12 @@ class Budget:
         """The rho for which the whole is rho-zCDP.
 
         What is epsilon-DP is epsilon^2/2-zCDP (Bun, Steinke 2016, proposition 1.4), and the rhos
-        of what comes one after the other add up (lemma 2.3).
+        of what comes one after the other add up (lemma 2.3). After a pure part, the steps and how
+        much of their shares is used may depend on what that has released: it is all of them then.
         """
-        own_rho = self.total if self.concentrated else self.total**2 / 2
+        own_rho = self.total**2 / 2
+        if self.concentrated:
+            own_rho = self.total * (self.usable_share if self.pure_part is None else 1)
         return own_rho + (
             0
             if self.pure_part is None

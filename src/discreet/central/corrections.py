@@ -40,11 +40,13 @@ from discreet.central.selection import (
 )
 from discreet.estimation.corrections import AdditiveModel
 from discreet.estimation.log_ratios import LogRatios
+from discreet.privacy.accountant import ChoiceStep, ReleaseStep
 from discreet.randomness import Random
 from discreet.schema.schema import Schema
 from discreet.statistics.scoring import Correction, Scoring
 
 __all__ = [
+    "MAX_PAIRS",
     "CorrectionBudget",
     "apply_corrections",
     "compute_residuals",
@@ -166,6 +168,41 @@ class CorrectionBudget:
             pair_count=math.floor(min(pair_limit, MAX_PAIRS)),
             people=people,
         )
+
+    def list_steps(self, class_count: int, feature_count: int, budget: Budget) -> list[ReleaseStep]:
+        """Every step of the corrections of a model with this many features, in their order.
+
+        Parameters
+        ----------
+        class_count : int
+        feature_count : int
+        budget : Budget
+        """
+        coordinates = _count_residuals(class_count) + 1  # the curvature is one more
+        corrected_count = min(self.feature_count, feature_count)
+        feature_step = budget.plan_noise(
+            self.feature_cost / corrected_count, RESIDUAL_STEPS, coordinates
+        )
+        choice_cost, table_cost = self.split_pair_cost(feature_count)
+        pair_steps: list[ReleaseStep] = [ChoiceStep(choice_cost)] if choice_cost else []
+        pair_steps.append(budget.plan_noise(table_cost, RESIDUAL_STEPS, coordinates))
+        return [
+            ChoiceStep(self.start_cost),
+            *[feature_step] * corrected_count,
+            *pair_steps * self.pair_count,
+            ChoiceStep(self.final_cost),
+        ]
+
+    def split_pair_cost(self, feature_count: int) -> tuple[Fraction, Fraction]:
+        """What the choice of a pair costs, and its table; of two features there is one pair."""
+        pair_cost = self.pair_cost / self.pair_count
+        table_cost = PAIR_TABLE_SHARE * pair_cost if feature_count > 2 else pair_cost
+        return pair_cost - table_cost, table_cost
+
+
+def _count_residuals(class_count: int) -> int:
+    """Residuals of a row: of two classes one, else one per class."""
+    return 1 if class_count == 2 else class_count
 
 
 def compute_residuals(scores: Floats, class_codes: Integers) -> tuple[Floats, Floats]:
@@ -294,7 +331,10 @@ def apply_corrections(
     feature_count = min(correction_budget.feature_count, len(ratios.ranked_features))
     for groups, table_cost in _iter_correction_tables(state, budget, correction_budget, random):
         noise = budget.spend_on_noise(
-            f"residuals of {' and '.join(groups)}", table_cost, RESIDUAL_STEPS
+            f"residuals of {' and '.join(groups)}",
+            table_cost,
+            RESIDUAL_STEPS,
+            _count_residuals(len(ratios.prior)) + 1,
         )
         state.add_correction(groups, noise, random)
         correction_count = len(state.corrections)
@@ -401,14 +441,12 @@ def _iter_correction_tables(
     for feature_name in ranked_features:
         groups = {feature_name: _group_cells(ratios, feature_name)}
         yield groups, correction_budget.feature_cost / len(ranked_features)
-    pair_cost = correction_budget.pair_cost / pair_count
-    has_choice = len(ratios.ranked_features) > 2  # of two features there is one pair
-    table_cost = PAIR_TABLE_SHARE * pair_cost if has_choice else pair_cost
+    choice_cost, table_cost = correction_budget.split_pair_cost(len(ratios.ranked_features))
     for pair_number in range(1, pair_count + 1):
         epsilon = Fraction(0)
-        if has_choice:
+        if choice_cost:
             charge_name = f"choice of pair {pair_number} of {pair_count}"
-            epsilon = budget.spend_on_selection(charge_name, pair_cost - table_cost)
+            epsilon = budget.spend_on_selection(charge_name, choice_cost)
         noise_scale = budget.compute_noise_scale(table_cost)
         yield (
             _choose_pair(state, correction_budget.people, epsilon, noise_scale, random),

@@ -10,12 +10,16 @@
 
 Accounting: a record changes one class count by one, one cell of each table by one, and the
 qualities of steps 2 and 5 by at most one in one direction. The shares add up to the whole.
+
+With a delta, steps 2 to 5 have Laplace noise or Gaussian noise, whichever is less. How many steps
+there are, and what each may cost, follows from the class counts alone, before the second step: so
+the accountant knows all of them, and whatever the class counts were, they keep what is left.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -45,6 +49,7 @@ from discreet.central.selection import (
     select_features,
 )
 from discreet.estimation.log_ratios import LogRatios
+from discreet.privacy.accountant import ChoiceStep, NoiseStep, ReleaseStep
 from discreet.randomness import Random
 from discreet.schema.cells import Cells, build_cells
 from discreet.schema.schema import Numeric, Schema
@@ -111,41 +116,78 @@ class ScoringPlan:
     row_share: Fraction = Fraction(0)
     correction_budget: CorrectionBudget | None = None
 
+    def list_steps(self, class_count: int, feature_count: int, budget: Budget) -> list[ReleaseStep]:
+        """Every step that is paid from what is kept back, in their order.
+
+        Parameters
+        ----------
+        class_count : int
+        feature_count : int
+            Of the model.
+        budget : Budget
+        """
+        if self.correction_budget is not None:
+            return self.correction_budget.list_steps(class_count, feature_count, budget)
+        return [ChoiceStep(self.cost)] if self.cost else []
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """What follows the class counts, and what each of it costs.
+
+    Parameters
+    ----------
+    budget : Budget
+        Pays for it.
+    selection : FeatureSelection or None
+        How features are selected; None if all are used.
+    table_costs : tuple of Fraction
+        In the order of the features.
+    scoring : ScoringPlan
+    steps : tuple of ReleaseStep
+        All of it, in the order of release.
+    """
+
+    budget: Budget
+    selection: FeatureSelection | None
+    table_costs: tuple[Fraction, ...]
+    scoring: ScoringPlan
+    steps: tuple[ReleaseStep, ...]
+
+    def compute_mean_share(self) -> Fraction:
+        """Mean share of the budget of a noisy table."""
+        noise_costs = [Fraction(step.rho) for step in self.steps if isinstance(step, NoiseStep)]
+        return sum(noise_costs, Fraction(0)) / len(noise_costs) / self.budget.total
+
 
 def release_histogram(
     source: Source, total_budget: Budget, settings: CentralSettings, random: Random
 ) -> Statistics:
     """Release noisy class-by-cell tables and a privately chosen scoring."""
     schema = source.schema
-    feature_weights = resolve_feature_weights(schema, settings.allocation, 1, 1)
-    # 1. class counts, under pure DP: delta is added below, if all features are used
+    # 1. class counts, under pure DP: delta is added below
     pure_budget = Budget(total_budget.epsilon) if total_budget.concentrated else total_budget
     class_counts = _release_class_counts(source, pure_budget, random)
-    budget_with_delta = pure_budget.with_delta(total_budget.delta) if total_budget.delta else None
     # 2. a few features where there are few people; with no choice to make, all of them
     may_select = settings.selection and settings.allocation is None and len(schema.features) > 1
+    budgets = [pure_budget]
+    if total_budget.delta:
+        budgets.append(pure_budget.with_delta(total_budget.delta))
+    plan = _plan_release(source, budgets, settings, class_counts, may_select)
+    budget = plan.budget
+    # which of both pays depends on the noisy class counts: the guarantee covers both
+    alternative_budget = next((other for other in budgets if other is not budget), None)
+    budget.calibrate(plan.steps)
     selected_cells = None
-    if may_select:
-        full_budget = budget_with_delta or pure_budget
-        selected_cells = _select_affordable_features(
-            source, pure_budget, full_budget, settings, class_counts, random
-        )
-    if selected_cells is not None:
-        feature_weights = {name: feature_weights[name] for name in selected_cells}
-    # selected features are released under pure DP, all features with the delta, if there is one;
-    # which of them it is depends on the noisy class counts: the guarantee covers both
-    budget, alternative_budget = pure_budget, budget_with_delta
-    if budget_with_delta is not None and selected_cells is None:
-        budget = budget_with_delta
-        alternative_budget = Budget(pure_budget.epsilon) if may_select else None
+    if plan.selection is not None:
+        selected_cells = select_features(source, settings.bins, plan.selection, budget, random)
     # 3. tables share all but what is kept back for step 5
-    plan = _plan_scoring(source, budget, settings, class_counts, selected_cells is None)
-    table_costs = split_budget(feature_weights, budget.remaining - plan.cost)
+    feature_names = schema.names if selected_cells is None else [*selected_cells]
     table_noises = {
         name: budget.spend_on_noise(f"table of {name}", table_cost, source.count_sensitivity)
-        for name, table_cost in table_costs.items()
+        for name, table_cost in zip(feature_names, plan.table_costs, strict=True)
     }
-    row_sampling = Sampling(plan.row_share, random)
+    row_sampling = Sampling(plan.scoring.row_share, random)
     tables = _release_tables(
         source, settings.bins, selected_cells, table_noises, class_counts, row_sampling, random
     )
@@ -160,10 +202,12 @@ def release_histogram(
     )
     # 5. the choice of scoring, or corrections
     scoring, corrections = released.scoring, released.corrections
-    if plan.cost:
+    if plan.scoring.cost:
         sample = RowSample(row_sampling.cell_indices, row_sampling.class_codes)
-        scoring, corrections = _choose_scoring(released, sample, budget, plan, random)
-    guarantee = budget.make_guarantee(settings.assumptions, alternative_budget)
+        scoring, corrections = _choose_scoring(released, sample, budget, plan.scoring, random)
+    guarantee = budget.make_guarantee(
+        settings.assumptions, alternative_budget if may_select else None
+    )
     return replace(released, guarantee=guarantee, scoring=scoring, corrections=corrections)
 
 
@@ -180,44 +224,82 @@ def _release_class_counts(source: Source, budget: Budget, random: Random) -> Noi
     return NoisyClassCounts(counts, variances, people, people_std, max(people - people_std, 0.0))
 
 
-def _select_affordable_features(
+def _plan_release(
     source: Source,
-    budget: Budget,
-    full_budget: Budget,
+    budgets: Sequence[Budget],
     settings: CentralSettings,
     class_counts: NoisyClassCounts,
-    random: Random,
-) -> dict[str, Cells] | None:
-    """Select as many features as the noise allows; None if all features are used.
+    may_select: bool,
+) -> ReleasePlan:
+    """Plan what follows the class counts, paid by the budget that has the least noise for it.
 
-    ``budget`` pays for a selection and its tables, ``full_budget`` would pay for the tables of all
-    features.
+    ``budgets`` is the pure one and, if there is a delta, the one with it.
     """
     feature_count = len(source.schema.features)
-    selection_cost, table_cost = budget.total * FEATURE_SELECTION_SHARE, budget.remaining
-    if (
-        source.count_sensitivity == 1
-        and class_counts.people * budget.compute_selection_epsilon(budget.total * MIN_SCORING_SHARE)
-        >= MIN_PEOPLE_TIMES_EPSILON
-    ):
-        table_cost -= budget.total * MIN_SCORING_SHARE
-    # of the Laplace law with the variance that the tables of one, two, … all features have
-    noise_scales = [
-        budget.compute_noise_scale((table_cost - selection_cost) / table_count)
-        for table_count in range(1, feature_count)
+    noise_scales: list[float] = []
+    if may_select:
+        noise_scales = _compute_noise_scales(source, budgets, class_counts)
+        feature_count = count_affordable_features(
+            class_counts.people - class_counts.people_std / 2,
+            len(source.schema.classes),
+            noise_scales,
+        )
+    plans = [
+        _plan_release_with(source, budget, settings, class_counts, noise_scales[:feature_count])
+        for budget in budgets
     ]
-    noise_scales.append(full_budget.compute_noise_scale(full_budget.remaining / feature_count))
-    affordable_count = count_affordable_features(
-        class_counts.people - class_counts.people_std / 2,
-        len(source.schema.classes),
-        noise_scales,
+    # with the delta, shares are smaller and more: the plan with it says how large they are
+    mean_share = plans[-1].compute_mean_share()
+    return min(
+        plans, key=lambda plan: plan.budget.compute_noise_scale(mean_share * plan.budget.total)
     )
-    if affordable_count == feature_count:
-        return None
-    selection = FeatureSelection(
-        affordable_count, selection_cost, CELL_PENALTY * noise_scales[affordable_count - 1]
-    )
-    return select_features(source, settings.bins, selection, budget, random)
+
+
+def _compute_noise_scales(
+    source: Source, budgets: Sequence[Budget], class_counts: NoisyClassCounts
+) -> list[float]:
+    """Scale of the Laplace law with the variance that the tables of 1, 2, … all features have."""
+    feature_count = len(source.schema.features)
+    scales_by_budget = []
+    for budget in budgets:
+        table_cost = budget.remaining - budget.total * FEATURE_SELECTION_SHARE
+        scoring_cost = budget.total * MIN_SCORING_SHARE
+        scoring_epsilon = budget.compute_selection_epsilon(scoring_cost)
+        if (
+            source.count_sensitivity == 1
+            and class_counts.people * scoring_epsilon >= MIN_PEOPLE_TIMES_EPSILON
+        ):
+            table_cost -= scoring_cost
+        table_costs = [table_cost / table_count for table_count in range(1, feature_count)]
+        table_costs.append(budget.remaining / feature_count)
+        scales_by_budget.append([budget.compute_noise_scale(cost) for cost in table_costs])
+    return [min(scales) for scales in zip(*scales_by_budget, strict=True)]
+
+
+def _plan_release_with(
+    source: Source,
+    budget: Budget,
+    settings: CentralSettings,
+    class_counts: NoisyClassCounts,
+    noise_scales: Sequence[float],
+) -> ReleasePlan:
+    """Plan with one budget; ``noise_scales`` has as many entries as features are to be used."""
+    schema, selection = source.schema, None
+    feature_weights = resolve_feature_weights(schema, settings.allocation, 1, 1)
+    table_cost, steps = budget.remaining, list[ReleaseStep]()
+    if noise_scales and len(noise_scales) < len(feature_weights):
+        selection_cost = budget.total * FEATURE_SELECTION_SHARE
+        selection = FeatureSelection(
+            len(noise_scales), selection_cost, CELL_PENALTY * noise_scales[-1]
+        )
+        feature_weights = dict.fromkeys([*feature_weights][: len(noise_scales)], 1)
+        table_cost -= selection_cost
+        steps = [ChoiceStep(selection_cost / len(noise_scales))] * len(noise_scales)
+    scoring = _plan_scoring(source, budget, settings, class_counts, selection is None)
+    table_costs = (*split_budget(feature_weights, table_cost - scoring.cost).values(),)
+    steps += [budget.plan_noise(cost, source.count_sensitivity) for cost in table_costs]
+    steps += scoring.list_steps(len(schema.classes), len(table_costs), budget)
+    return ReleasePlan(budget, selection, table_costs, scoring, tuple(steps))
 
 
 def _plan_scoring(

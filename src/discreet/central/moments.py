@@ -32,11 +32,13 @@ from discreet.central.parametric import (
     build_statistics,
     count_present,
     make_moments,
+    split_feature_costs,
     start_release,
 )
+from discreet.privacy.accountant import ReleaseStep
 from discreet.randomness import Random
 from discreet.schema.cells import Grid
-from discreet.schema.schema import Numeric
+from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Moments, Statistics
 from discreet.tables.source import Source
 
@@ -62,15 +64,36 @@ def compute_centred_sums(exact_moments: Moments, levels: int) -> tuple[Integers,
     return np.array(linear_sums, dtype=np.int64), np.array(quadratic_sums, dtype=np.int64)
 
 
+def _list_steps(schema: Schema, budget: Budget, settings: CentralSettings) -> list[ReleaseStep]:
+    """All noise of a release, in its order."""
+    feature_costs = split_feature_costs(schema, settings, budget)
+    categorical = [f for f in schema.features if not isinstance(f, Numeric)]
+    counted_costs = [feature_costs[""], *(feature_costs[feature.name] for feature in categorical)]
+    steps = [budget.plan_noise(cost) for cost in counted_costs]
+    for feature in schema.features:
+        if isinstance(feature, Numeric):
+            levels, statistic_cost = _get_levels_and_cost(feature, feature_costs[feature.name])
+            presence = [1] if feature.optional else []
+            steps += [
+                budget.plan_noise(statistic_cost, sensitivity)
+                for sensitivity in (*presence, levels, levels**2)
+            ]
+    return [*steps]
+
+
+def _get_levels_and_cost(feature: Numeric, cost: Fraction) -> tuple[int, Fraction]:
+    """Levels of the grid, and what each of two or, with presence, three statistics costs."""
+    return Grid.from_feature(feature).levels, cost / 3 if feature.optional else cost / 2
+
+
 def _release_feature(
     context: ReleaseContext, feature: Numeric, budget: Budget, random: Random, *, centred: bool
 ) -> Moments:
-    name, levels = feature.name, Grid.from_feature(feature).levels
-    feature_cost = context.feature_costs[name]
+    name = feature.name
+    levels, statistic_cost = _get_levels_and_cost(feature, context.feature_costs[name])
     presence_noise = (
-        budget.spend_on_noise(f"presence of {name}", feature_cost / 3) if feature.optional else None
+        budget.spend_on_noise(f"presence of {name}", statistic_cost) if feature.optional else None
     )
-    statistic_cost = feature_cost / 3 if feature.optional else feature_cost / 2
     noisy_counts, noisy_missing = count_present(context, feature, presence_noise, random)
     sum_noise = budget.spend_on_noise(f"sum of {name}", statistic_cost, levels)
     square_noise = budget.spend_on_noise(f"squares of {name}", statistic_cost, levels**2)
@@ -107,7 +130,7 @@ def _release_feature_published(
     name, grid = feature.name, Grid.from_feature(feature)
     statistic_cost = context.feature_costs[name] / 2
     if budget.concentrated:
-        statistic_cost = Fraction(math.sqrt(2 * float(statistic_cost)))
+        statistic_cost = Fraction(math.sqrt(2 * float(statistic_cost * budget.usable_share)))
     exact_moments = context.exact_statistics.moments[name]
     range_steps = (feature.upper - feature.lower) / grid.step
     exact_counts = np.maximum(exact_moments.counts, 1)
@@ -146,6 +169,8 @@ def _release_statistics(
     *,
     release_feature: Callable[[ReleaseContext, Numeric, Budget, Random], Moments],
 ) -> Statistics:
+    if release_feature is not _release_feature_published:
+        budget.calibrate(_list_steps(source.schema, budget, settings))
     context = start_release(source, budget, settings, random)
     released_moments = {
         feature.name: release_feature(context, feature, budget, random)

@@ -110,7 +110,7 @@ class SmoothNoiseBudget:
         if cost not in self._calibrations:
             epsilon, delta = float(cost), 0.0
             if self.budget.concentrated:  # rho = epsilon^2 / 2
-                epsilon = math.sqrt(2 * epsilon)
+                epsilon = math.sqrt(2 * float(cost * self.budget.usable_share))
             elif self.law.promise != "pure":
                 delta = self.budget.compute_delta_share(cost)
             usable_epsilon = min(epsilon * (1 - 1e-12), MAX_CALIBRATED_EPSILON)

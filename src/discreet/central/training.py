@@ -12,6 +12,7 @@ from typing import Literal, TypedDict, get_args
 import numpy as np
 
 from discreet.central.budget import Budget, CentralSettings, resolve_feature_weights
+from discreet.central.corrections import MAX_PAIRS
 from discreet.errors import PrivacyError, SchemaError
 from discreet.privacy.guarantee import Account, Guarantee, require_paid
 from discreet.randomness import Random, SeededRandom
@@ -60,12 +61,18 @@ _METHOD_FUNCTIONS = {
 }
 
 
-def _is_laplace_noise_smaller(budget: Budget, schema: Schema) -> bool:
-    """Whether noise without delta is less than with it: so for few features and large epsilon.
+def _is_laplace_noise_smaller(
+    budget: Budget, schema: Schema, method: Method, settings: CentralSettings
+) -> bool:
+    """Whether noise without delta is less than with it: so for few numbers and large epsilon.
 
     Of d shares, Laplace noise has the variance 2 d^2 / epsilon^2 and Gaussian noise d / (2 rho).
+    Corrections add shares, if there are people enough: that is known when class counts are.
     """
-    return 4 * len(schema.features) * budget.total < Fraction(budget.epsilon) ** 2
+    share_count = len(schema.features)
+    if method == "histogram" and settings.selection and settings.corrections:
+        share_count = 2 * share_count + min(MAX_PAIRS, math.comb(share_count, 2))
+    return 4 * share_count * budget.total < Fraction(budget.epsilon) ** 2
 
 
 def validate_request(
@@ -100,7 +107,7 @@ def validate_request(
     budget = Budget(epsilon, delta)
     if method in SMOOTH_METHODS:
         import_module("discreet.central.smooth").compute_noise_parameters(schema, budget, settings)
-    elif budget.concentrated and _is_laplace_noise_smaller(budget, schema):
+    elif budget.concentrated and _is_laplace_noise_smaller(budget, schema, method, settings):
         return Budget(epsilon)
     return budget
 

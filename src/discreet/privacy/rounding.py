@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any
@@ -17,6 +17,7 @@ from discreet.errors import PrivacyError
 __all__ = [
     "compute_channel_epsilon",
     "convert_rho_to_epsilon",
+    "convert_to_rho",
     "exp_rounded_down",
     "exp_rounded_up",
     "log_rounded_up",
@@ -25,6 +26,12 @@ __all__ = [
     "to_shortest_float",
 ]
 
+CONVERSION_MARGIN = 1e-12
+"""Relative margin of conversions in floats, whose error is some thousand times smaller."""
+ORDER_SEARCH_SPAN = 12.0
+"""Width, to each side, of the search for the best order: in ln t."""
+ORDER_SEARCH_STEPS = 60
+"""Steps of that search, each by a third; what is left of its width does not matter."""
 PRECISE_CONTEXT = decimal.Context(prec=80, Emin=-(10**6), Emax=10**6)
 
 
@@ -81,7 +88,10 @@ def log_rounded_up(ratio: Fraction) -> float:
 
 
 def convert_rho_to_epsilon(rho: float, delta: float) -> float:
-    """Convert rho-zCDP to epsilon: rho + 2 sqrt(rho ln(1/delta)); Bun, Steinke 2016, prop. 1.3.
+    """Convert rho-zCDP to the epsilon that it implies at a delta, rounded up.
+
+    epsilon = min over t > 0 of (1+t) rho + (ln(1/delta) - ln(1+t)) / t - ln(1 + 1/t), of order
+    1 + t: Canonne, Kamath, Steinke 2020, proposition 12. Each t is a bound by itself.
 
     Parameters
     ----------
@@ -89,7 +99,52 @@ def convert_rho_to_epsilon(rho: float, delta: float) -> float:
     delta : float
         Above 0.
     """
-    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    if not 0 < rho < math.inf:
+        return rho
+    epsilon = _minimise_over_orders(
+        lambda t: (1 + t) * rho - _compute_order_gain(t, delta), math.sqrt(-math.log(delta) / rho)
+    )
+    return max(epsilon + (epsilon + rho) * CONVERSION_MARGIN, 0.0)
+
+
+def convert_to_rho(epsilon: float, delta: float) -> Fraction:
+    """Return the largest rho whose rho-zCDP implies (epsilon, delta), rounded down.
+
+    It is `convert_rho_to_epsilon` solved for rho: each order gives a rho, the largest counts.
+
+    Parameters
+    ----------
+    epsilon : float
+    delta : float
+        Above 0.
+
+    Examples
+    --------
+    >>> float(convert_to_rho(1.0, 1e-6))
+    0.024...
+    """
+    negative_rho = _minimise_over_orders(
+        lambda t: -(epsilon + _compute_order_gain(t, delta)) / (1 + t),
+        -2 * math.log(delta) / epsilon,
+    )
+    return Fraction(max(-negative_rho * (1 - 16 * CONVERSION_MARGIN), 0.0))
+
+
+def _compute_order_gain(t: float, delta: float) -> float:
+    """What an order of 1 + t takes off the Rényi divergence: a sum of three terms."""
+    return math.log1p(1 / t) + (math.log1p(t) + math.log(delta)) / t
+
+
+def _minimise_over_orders(bound: Callable[[float], float], start: float) -> float:
+    """Smallest value of a bound over t > 0, by bisection of ln t about a start."""
+    low, high = math.log(start) - ORDER_SEARCH_SPAN, math.log(start) + ORDER_SEARCH_SPAN
+    for _ in range(ORDER_SEARCH_STEPS):
+        third = (high - low) / 3
+        if bound(math.exp(low + third)) < bound(math.exp(high - third)):
+            high -= third
+        else:
+            low += third
+    return bound(math.exp((low + high) / 2))
 
 
 def compute_channel_epsilon(channel: Iterable[Sequence[Any]]) -> float:
