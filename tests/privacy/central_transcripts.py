@@ -15,6 +15,7 @@ from discreet.central import budget as budget_module
 from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
 from discreet.central import selection
+from discreet.central import temperature as temperature_module
 from discreet.central import training as training_module
 from discreet.central.budget import CentralSettings
 from discreet.estimation import estimate
@@ -81,6 +82,7 @@ def transcript_of(
     monkeypatch.setattr(histogram_module, "sample_exponential_mechanism", found.choose)
     monkeypatch.setattr(selection, "sample_exponential_mechanism", found.choose)
     monkeypatch.setattr(corrections_module, "sample_exponential_mechanism", found.choose)
+    monkeypatch.setattr(temperature_module, "sample_exponential_mechanism", found.choose)
     trained = train(records, method, epsilon, schema, **options)
     # the seal of the statistics covers all that anyone ever sees
     return found.given, trained.model.to_json() + trained.statistics.to_json(), trained

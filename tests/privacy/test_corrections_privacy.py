@@ -55,7 +55,7 @@ def test_a_record_costs_at_most_epsilon_with_corrections(monkeypatch, missing):
     assert "choice of start" in names
     assert "residuals of a" in names
     assert {"residuals of a and b", "residuals of b and a"} & set(names)
-    assert names[-1] == "choice of scoring"
+    assert names[-2:] == ["choice of scoring", "choice of temperature"]
     spent = sum(Fraction(one.epsilon) for one in trained.model.guarantee.charges)
     assert 0.999 * EPSILON < spent <= Fraction(EPSILON)
     found = worst(monkeypatch, "histogram", BASES, **options)

@@ -131,10 +131,14 @@ class RowSample:
         return RowSample(cell_indices, self.class_codes[row_indices], row_indices)
 
     def score_rows(self, model: AdditiveModel) -> Floats:
-        """Scores of every row: log-prior plus the score tables of its cells."""
+        """Scores of every row: log-prior plus the score tables of its cells and pairs of cells."""
         row_scores = np.tile(np.log(model.prior), (len(self.class_codes), 1))
         for name, score_table in model.tables.items():
             row_scores += np.ascontiguousarray(score_table.T)[self.cell_indices[name]]
+        for pair_key, pair_scores in model.pairs.items():
+            pair_indices, _ = self.find_group_indices(dict(pair_key))
+            padded_scores = np.concatenate([pair_scores.T, np.zeros((1, len(model.prior)))])
+            row_scores += padded_scores[pair_indices]
         return row_scores
 
     def find_group_indices(self, groups: Mapping[str, tuple[int, ...]]) -> tuple[Integers, int]:
