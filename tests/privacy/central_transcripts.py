@@ -146,6 +146,12 @@ def worst(monkeypatch, method, bases, added=RECORDS, **options):
     return largest
 
 
+def scores_of(classes):
+    """Scores on a coarse grid, and some as far apart as they may ever be."""
+    steps = (-700.0, -3.0, -1.0, -0.01, 0.0, 0.3, 2.0, 40.0)
+    return np.array(list(itertools.product(steps, repeat=classes)))
+
+
 def crowd(size, seed=0):
     """Records of both classes, most of them close together, a few missing."""
     rng = np.random.default_rng(seed)

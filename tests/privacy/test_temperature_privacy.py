@@ -11,9 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from central_transcripts import EPSILON, RECORDS, SCHEMA, cost, transcript_of, worst
+from central_transcripts import EPSILON, RECORDS, SCHEMA, cost, scores_of, transcript_of, worst
 from scipy.special import log_softmax
-from test_corrections_privacy import scores_of
 
 from discreet.central import temperature as temperature_module
 from discreet.central.budget import Budget
@@ -53,6 +52,13 @@ def test_of_two_classes_no_gain_is_cut():
     scores = np.column_stack([np.zeros(4001), np.linspace(-8, 8, 4001)])
     gains = compute_temperature_gains(scores, np.zeros(4001, dtype=int))
     assert 0.99 * RESIDUAL_STEPS < gains.max() < RESIDUAL_STEPS
+
+
+def test_of_very_many_classes_larger_gains_are_cut():
+    scores = np.zeros((101, 100))
+    scores[:, 0] = np.linspace(0, 10, 101)
+    gains = compute_temperature_gains(scores, np.zeros(101, dtype=int))
+    assert gains.max() == RESIDUAL_STEPS
 
 
 def excess_of_choice(monkeypatch, bases=BASES, **options):

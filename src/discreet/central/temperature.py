@@ -43,7 +43,7 @@ MIN_PEOPLE_TIMES_TEMPERATURE_EPSILON = 30
 docs/experiments/central.md."""
 MAX_LOG_GAIN = 2.7
 """Largest gain in the truncated log-probability of a row, in nats: of two classes, where it is
--4 at temperature 1 and -1.31 at .25. Of more classes, larger ones are cut here."""
+-4 at temperature 1 and -1.31 at .25. Larger ones, of very many classes, are cut here."""
 TEMPERATURE_PRIOR_POWER = 2
 """Temperatures t have the weight t^2 beforehand, 1.5 to 3 compared: docs/experiments/central.md."""
 
