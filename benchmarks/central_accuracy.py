@@ -6,15 +6,19 @@
     python benchmarks/central_accuracy.py --data iris wine wdbc digits connect4
     python benchmarks/central_accuracy.py --data connect4 --epsilon 0.5 5 --folds 4 --no-corrections
     python benchmarks/central_accuracy.py --data numeric20x30x5000 strong15x1000
+    python benchmarks/central_accuracy.py --data adult --log-loss --save before.json
+    python benchmarks/central_accuracy.py --data adult --log-loss --against before.json
 
 ``reference`` is the prototype of the design notes. ``--peers`` runs diffprivlib and DP-EBM on the
-same folds in an environment of their own (.venv-peers/dp, made at first use). Needs the benchmark
+same folds in an environment of their own (.venv-peers/dp, made at first use). ``--save`` keeps the
+scores of every fold; ``--against`` compares with such a file, paired by fold. Needs the benchmark
 tables (DISCREET_DATA).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import tempfile
@@ -25,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from discreet import CentralNB, MixedNB, Schema
@@ -85,8 +90,8 @@ def folds(y: np.ndarray, repeat: int) -> list[tuple[np.ndarray, np.ndarray]]:
         return list(split.split(np.zeros(len(y)), y))
 
 
-def cell(task: tuple[str, float, int, int, dict[str, Any]]) -> list[float]:
-    """Accuracy on every fold of one table at one epsilon."""
+def cell(task: tuple[str, float, int, int, dict[str, Any]]) -> list[list[float]]:
+    """Accuracy, log loss and AUC on every fold of one table at one epsilon."""
     name, epsilon, repeats, most, options = task
     X, y, schema = rows_of(name)
     found = []
@@ -99,8 +104,17 @@ def cell(task: tuple[str, float, int, int, dict[str, Any]]) -> list[float]:
                 random = np.random.default_rng(seed)
                 nb = CentralNB(epsilon, schema=schema, random_state=random, **options)
             nb.fit(X.iloc[train], y[train])
-            found.append(float(np.mean(nb.predict(X.iloc[test]) == y[test])))
+            found.append(scores_of(nb, X.iloc[test], y[test]))
     return found
+
+
+def scores_of(nb: Any, X: pd.DataFrame, y: np.ndarray) -> list[float]:
+    """Accuracy, log loss (of probabilities of at least 1e-15) and AUC, the mean over classes."""
+    log_proba = np.maximum(nb.predict_log_proba(X), math.log(1e-15))
+    right = log_proba[np.arange(len(y)), np.searchsorted(nb.classes_, y)]
+    present = [i for i, label in enumerate(nb.classes_) if 0 < np.mean(y == label) < 1]
+    auc = np.mean([roc_auc_score(y == nb.classes_[i], log_proba[:, i]) for i in present])
+    return [float(np.mean(nb.predict(X) == y)), float(-np.mean(right)), float(auc)]
 
 
 def summary(found: list[float]) -> tuple[float, float]:
@@ -123,21 +137,32 @@ def main() -> None:
     parser.add_argument("--no-selection", action="store_true")
     parser.add_argument("--no-corrections", action="store_true")
     parser.add_argument("--folds", type=int, default=FOLDS, help="of the ten, for large tables")
+    parser.add_argument("--log-loss", action="store_true", help="log loss and AUC, too")
+    parser.add_argument("--save", type=Path, help="a file for the scores of every fold")
+    parser.add_argument("--against", type=Path, help="a file with the scores to compare with")
     given = parser.parse_args()
     options = {"method": given.method, "delta": given.delta, "selection": not given.no_selection}
     options["corrections"] = not given.no_corrections
     tasks, labels = [], []
     for name in given.data:
         times = given.repeats * REPEATS.get(name, 1)
-        for epsilon in (*given.epsilon, math.inf):
+        for epsilon in (*given.epsilon, *([] if given.log_loss else [math.inf])):
             again = 1 if math.isinf(epsilon) else times
             tasks.append((name, epsilon, again, given.folds, options))
             labels.append((name, epsilon))
     if given.jobs > 1:
         with ProcessPoolExecutor(given.jobs) as pool:
-            results = dict(zip(labels, pool.map(cell, tasks), strict=True))
+            scores = dict(zip(labels, pool.map(cell, tasks), strict=True))
     else:
-        results = dict(zip(labels, map(cell, tasks), strict=True))
+        scores = dict(zip(labels, map(cell, tasks), strict=True))
+    if given.save:
+        folded = {f"{name} {epsilon:g}": found for (name, epsilon), found in scores.items()}
+        given.save.write_text(json.dumps(folded))
+    if given.log_loss or given.against:
+        before = json.loads(given.against.read_text()) if given.against else {}
+        print(paired_report(scores, before))
+        return
+    results = {label: [one[0] for one in found] for label, found in scores.items()}
     peers = {}
     if given.peers:
         from _central_peers import run
@@ -153,6 +178,23 @@ def main() -> None:
                 lambda name: given.peer_repeats * REPEATS.get(name, 1),
             )
     print(report(given, results, peers))
+
+
+def paired_report(scores: dict[Any, list[list[float]]], before: dict[str, Any]) -> str:
+    """Accuracy, log loss and AUC, with the change from before, paired by fold."""
+    lines = ["| data | epsilon | accuracy | log loss | AUC | " + "change | " * 3 * bool(before)]
+    lines.append("|---" * (lines[0].count("|") - 1) + "|")
+    for (name, epsilon), found in scores.items():
+        earlier = before.get(f"{name} {epsilon:g}")
+        if math.isinf(epsilon):
+            continue
+        columns = list(zip(*found, strict=True))
+        cells = ["{:.3f} ({:.3f})".format(*summary(list(one))) for one in columns]
+        if earlier is not None:
+            changes = np.array(found) - np.array(earlier)
+            cells += ["{:+.3f} ± {:.3f}".format(*summary(list(one))) for one in changes.T]
+        lines.append(f"| {name} | {epsilon:g} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def report(

@@ -50,6 +50,7 @@ class Mutant:
 CENTRAL = "tests/central/test_budget.py tests/privacy/test_central_privacy.py"
 ACCOUNTANT = "tests/privacy/test_accountant.py"
 DECISIONS = "tests/privacy/test_decisions_privacy.py"
+TEMPERATURE = "tests/privacy/test_temperature_privacy.py"
 WEIGHTS = f"{CENTRAL} tests/central/test_central_nb.py tests/central/test_histogram.py"
 CHANNELS = "tests/privacy/test_frequency_privacy.py"
 MEANS = "tests/privacy/test_mean_privacy.py"
@@ -317,9 +318,24 @@ MUTANTS = [
     Mutant("central/corrections.py", "_compute_chunk_residuals",
            "max_rows(scores)[:, None]",
            "scores.max()", "tests/privacy/test_row_locality.py"),
-    Mutant("central/corrections.py", "compute_truncated_log_likelihood",
+    Mutant("central/corrections.py", "compute_truncated_log_probability",
            "max_rows(scores)[:, None]",
            "scores.max()", "tests/privacy/test_row_locality.py"),
+    Mutant("central/temperature.py", "choose_temperature",
+           "epsilon / RESIDUAL_STEPS",
+           "2 * epsilon / RESIDUAL_STEPS", DECISIONS),
+    Mutant("central/temperature.py", "compute_temperature_gains",
+           "np.minimum(log_gains / MAX_LOG_GAIN, 1.0)",
+           "log_gains / MAX_LOG_GAIN", TEMPERATURE),
+    Mutant("central/histogram.py", "_plan_scoring",
+           "people * float(row_share)",
+           "float(source.count_classes().sum())", DECISIONS),
+    Mutant("central/histogram.py", "_plan_scoring",
+           "TemperatureBudget.from_people(budget, sampled_people)",
+           "TemperatureBudget.from_people(budget, float(source.count_classes().sum()))", DECISIONS),
+    Mutant("central/histogram.py", "_choose_scoring",
+           "budget.spend_on_selection('choice of temperature', plan.temperature_budget.cost)",
+           "plan.temperature_budget.cost", TEMPERATURE),
     Mutant("estimation/uncertainty.py", "PosteriorDraws.__init__",
            "statistics.scoring.corrections",
            "False", "tests/estimation/test_uncertainty.py"),

@@ -411,9 +411,11 @@ def test_the_choice_of_scoring_gets_the_smallest_share_that_suffices(people, all
         make_class_counts(people),
         all_features,
     )
-    assert plan.cost == Fraction(5 * percent, 100)
+    assert plan.scoring_cost == Fraction(5 * percent, 100)
     assert plan.row_share == (1 if percent else 0)
     assert plan.correction_budget is None
+    # 200 people times 15 % are 30
+    assert plan.temperature_budget.cost == (Fraction(15, 100) if people >= 200 else 0)
 
 
 def plan_for_many(choices=ALL_CHOICES, all_features=True, **weights):
@@ -425,7 +427,8 @@ def plan_for_many(choices=ALL_CHOICES, all_features=True, **weights):
 
 def test_many_people_keep_back_what_corrections_cost():
     plan = plan_for_many()
-    assert plan.cost == plan.correction_budget.total_cost > Fraction(1, 3)
+    assert plan.scoring_cost == plan.correction_budget.total_cost > Fraction(1, 3)
+    assert plan.total_cost == plan.scoring_cost + Fraction(3, 100)
     assert plan.row_share == Fraction(1, 2)  # 300,000 rows are scored
     assert plan.correction_budget.people == 300_000
     for choices, all_features in (
@@ -433,12 +436,12 @@ def test_many_people_keep_back_what_corrections_cost():
         (replace(ALL_CHOICES, allocation={"a": 2}), True),
         (ALL_CHOICES, False),
     ):
-        assert plan_for_many(choices, all_features).cost == Fraction(5, 100)
+        assert plan_for_many(choices, all_features).scoring_cost == Fraction(5, 100)
 
 
 def test_nothing_is_kept_back_where_nothing_may_be_chosen():
     nothing = histogram.ScoringPlan()
-    assert nothing.cost == nothing.row_share == 0
+    assert nothing.total_cost == nothing.row_share == 0
     assert plan_for_many(replace(ALL_CHOICES, selection=False)) == nothing
     assert plan_for_many(weights=np.ones(10), max_weight=2.0) == nothing
 
@@ -505,5 +508,5 @@ def test_the_scoring_is_chosen_at_its_cost_or_the_model_is_corrected(monkeypatch
     budget, correction_budget = Budget(1.0), plan_for_many().correction_budget
     plan = histogram.ScoringPlan(correction_budget.total_cost, Fraction(1), correction_budget)
     histogram._choose_scoring(released, sample, budget, plan, SeededRandom(0))
-    assert sum(cost for _, cost in budget.charges) == plan.cost
+    assert sum(cost for _, cost in budget.charges) == plan.total_cost
     assert budget.charges[0][0] == "choice of start"

@@ -154,7 +154,8 @@ def test_records_are_read_by_pandas_and_by_other_commands(suffix, tmp_path):
     columns["n"] = rng.integers(0, 10, 500)
     columns["f"] = np.where(rng.random(500) < 0.5, 1e21, -3.25)
     y = rng.random(500) < 0.5
-    model = CentralNB(9.0, schema=schema, random_state=0).fit(pd.DataFrame(columns), y).model_
+    nb = CentralNB(9.0, schema=schema, selection=False, random_state=0)
+    model = nb.fit(pd.DataFrame(columns), y).model_
     (tmp_path / "model.json").write_text(model.to_json())
     public = Schema(
         [schema[name] for name in sample_records(model, 1) if name != "t"], "t", schema.classes

@@ -15,6 +15,7 @@ from discreet.central import budget as budget_module
 from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
 from discreet.central import selection
+from discreet.central import temperature as temperature_module
 from discreet.central import training as training_module
 from discreet.central.budget import CentralSettings
 from discreet.estimation import estimate
@@ -81,6 +82,7 @@ def transcript_of(
     monkeypatch.setattr(histogram_module, "sample_exponential_mechanism", found.choose)
     monkeypatch.setattr(selection, "sample_exponential_mechanism", found.choose)
     monkeypatch.setattr(corrections_module, "sample_exponential_mechanism", found.choose)
+    monkeypatch.setattr(temperature_module, "sample_exponential_mechanism", found.choose)
     trained = train(records, method, epsilon, schema, **options)
     # the seal of the statistics covers all that anyone ever sees
     return found.given, trained.model.to_json() + trained.statistics.to_json(), trained
@@ -142,6 +144,12 @@ def worst(monkeypatch, method, bases, added=RECORDS, **options):
             assert released == again, "something other than the released numbers got out"
             largest = max(largest, cost(given, more))
     return largest
+
+
+def scores_of(classes):
+    """Scores on a coarse grid, and some as far apart as they may ever be."""
+    steps = (-700.0, -3.0, -1.0, -0.01, 0.0, 0.3, 2.0, 40.0)
+    return np.array(list(itertools.product(steps, repeat=classes)))
 
 
 def crowd(size, seed=0):

@@ -83,11 +83,11 @@ def test_the_choice_of_scoring_is_paid_for(monkeypatch):
     first = (40_000, 40_000)
     plain = {"first": first, "corrections": False}
     given, _, trained = transcript_of(monkeypatch, RECORDS, "histogram", **plain)
-    assert given[-1][0] == "choice"
-    assert len(given[-1][2]) >= 4
-    assert sum(
-        c.epsilon for c in trained.model.guarantee.charges if "choice" in c.name
-    ) == pytest.approx(0.05 * EPSILON)
+    assert [step[0] for step in given[-2:]] == ["choice", "choice"]
+    assert len(given[-2][2]) >= 4
+    charges = {charge.name: charge.epsilon for charge in trained.model.guarantee.charges}
+    assert charges["choice of scoring"] == pytest.approx(0.05 * EPSILON)
+    assert charges["choice of temperature"] == pytest.approx(0.03 * EPSILON)
     # which rows are scored is decided by coins of their own: the same for both tables
     for coins in (lambda _, share, size: np.ones(size, bool), lambda *a: np.arange(a[2]) % 3 > 0):
         monkeypatch.setattr(CryptoRandom, "bernoulli", coins)
@@ -304,7 +304,8 @@ def test_with_delta_all_that_was_released_keeps_the_promise(monkeypatch, method,
         pure = 1 / noises.pop(0)[0].parameter
         assert pure == Fraction(4, 100)
         choices = [step for step in steps if isinstance(step, ChoiceStep)]
-        assert len(choices) == (1 if options else 2)  # of a start, if any, and of a scoring
+        assert len(choices) == (2 if options else 3)
+        # of a start, if any, of a scoring and of a temperature
     assert all(noise.gaussian for noise, *_ in noises)
     chance = 1 / (1 + math.exp(-pure))  # of a loss of pure, and else of -pure
     deltas = [compute_release_delta(steps, 1.0 + sign * float(pure), 1e-6) for sign in (-1, 1)]

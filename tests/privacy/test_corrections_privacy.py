@@ -6,7 +6,6 @@ of two and of three classes, with missing values that are skipped and that are a
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +13,7 @@ from fractions import Fraction
 import central_transcripts
 import numpy as np
 import pytest
-from central_transcripts import EPSILON, RECORDS, SCHEMA, cost, transcript_of, worst
+from central_transcripts import EPSILON, RECORDS, SCHEMA, cost, scores_of, transcript_of, worst
 from scipy.special import log_softmax
 
 from discreet import Categorical, CryptoRandom
@@ -55,7 +54,7 @@ def test_a_record_costs_at_most_epsilon_with_corrections(monkeypatch, missing):
     assert "choice of start" in names
     assert "residuals of a" in names
     assert {"residuals of a and b", "residuals of b and a"} & set(names)
-    assert names[-1] == "choice of scoring"
+    assert names[-2:] == ["choice of scoring", "choice of temperature"]
     spent = sum(Fraction(one.epsilon) for one in trained.model.guarantee.charges)
     assert 0.999 * EPSILON < spent <= Fraction(EPSILON)
     found = worst(monkeypatch, "histogram", BASES, **options)
@@ -67,12 +66,6 @@ def test_a_record_of_three_classes_costs_at_most_epsilon(monkeypatch):
     options = {"first": (30_000, 30_000, 30_000), "schema": THREE, "added": THREE_RECORDS}
     found = worst(monkeypatch, "histogram", THREE_BASES, **options)
     assert Fraction(EPSILON) / 3 < found <= Fraction(EPSILON)
-
-
-def scores_of(classes):
-    """Scores on a coarse grid, and some as far apart as they may ever be."""
-    steps = (-700.0, -3.0, -1.0, -0.01, 0.0, 0.3, 2.0, 40.0)
-    return np.array(list(itertools.product(steps, repeat=classes)))
 
 
 def largest_row(classes, function=compute_residuals):

@@ -188,6 +188,7 @@ MOVES = {
     "choice of feature": 1,
     "choice of scoring": 1,
     "choice of start": RESIDUAL_STEPS,
+    "choice of temperature": RESIDUAL_STEPS,
     "choice of pair": 2 * RESIDUAL_STEPS,  # up or down
 }
 """By how much one record moves a quality."""
@@ -197,10 +198,13 @@ MOVES = {
     ("options", "made"),
     [
         (SEVERAL, {"choice of feature"}),
-        ({"first": (4_000, 4_000), "schema": FOUR, "corrections": False}, {"choice of scoring"}),
+        (
+            {"first": (4_000, 4_000), "schema": FOUR, "corrections": False},
+            {"choice of scoring", "choice of temperature"},
+        ),
         (
             {"first": MANY, "schema": FOUR},
-            {"choice of start", "choice of pair", "choice of scoring"},
+            {"choice of start", "choice of pair", "choice of scoring", "choice of temperature"},
         ),
     ],
     ids=["features", "scoring", "corrections"],
@@ -314,7 +318,8 @@ def test_every_share_of_a_coin_follows_from_noisy_counts(monkeypatch, four, reco
     pairs = [Fraction(200_000 / (2 * AT_HAND))] * plan.pair_count
     assert plan.pair_count > 1
     assert all(0 < share < 1 for share in (at_hand, choosing, *pairs))
-    assert coins_of(monkeypatch, records) == [at_hand, choosing, *pairs]
+    tempering = enough_rows(0.03 * EPSILON, AT_HAND)
+    assert coins_of(monkeypatch, records) == [at_hand, choosing, *pairs, tempering]
 
 
 @pytest.mark.parametrize("records", [[], RECORDS, RECORDS * 100], ids=len)

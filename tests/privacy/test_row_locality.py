@@ -14,6 +14,7 @@ import pytest
 
 from discreet import Categorical, Schema
 from discreet.central import corrections as corrections_module
+from discreet.central import temperature as temperature_module
 from discreet.central.budget import IntegerNoise
 from discreet.central.corrections import (
     CorrectionState,
@@ -21,6 +22,7 @@ from discreet.central.corrections import (
     compute_truncated_log_likelihood,
 )
 from discreet.central.selection import RowSample, count_correct
+from discreet.central.temperature import compute_temperature_gains
 from discreet.estimation.corrections import AdditiveModel
 from discreet.estimation.log_ratios import LogRatios
 from discreet.randomness import SeededRandom
@@ -120,6 +122,21 @@ def test_residuals_of_a_row_are_the_same_bits_among_any_others(function, classes
 @pytest.mark.parametrize("classes", [2, 3, 9])
 def test_the_quality_of_a_start_is_a_sum_over_rows(classes):
     assert is_local(likely, classes, every=9)
+
+
+def gained(scores, codes):
+    """What every row adds to the quality of each temperature."""
+    unit = corrections_module.RESIDUAL_STEPS
+    temperature_module.RESIDUAL_STEPS = 2**40  # what differs in the last bits may show
+    try:
+        return compute_temperature_gains(scores, codes)
+    finally:
+        temperature_module.RESIDUAL_STEPS = unit
+
+
+@pytest.mark.parametrize("classes", [2, 3, 9])
+def test_the_quality_of_a_temperature_is_a_sum_over_rows(classes):
+    assert is_local(gained, classes, every=9)
 
 
 def test_twin_scores_less_the_largest_of_the_table():

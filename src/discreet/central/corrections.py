@@ -51,6 +51,7 @@ __all__ = [
     "apply_corrections",
     "compute_residuals",
     "compute_truncated_log_likelihood",
+    "compute_truncated_log_probability",
     "max_rows",
     "sum_rows",
 ]
@@ -272,16 +273,20 @@ def max_rows(numbers: Floats) -> Floats:
 
 def compute_truncated_log_likelihood(scores: Floats, class_codes: Integers) -> int:
     """Sum over rows of 1 + max(log P(class), -4) / 4, from 0 to 1 a row, in 1/1024."""
+    log_probability = compute_truncated_log_probability(scores, class_codes)
+    row_likelihood = np.clip(1 + log_probability / MAX_LOG_LOSS, 0.0, 1.0)
+    return int(np.floor(RESIDUAL_STEPS * row_likelihood).sum())
+
+
+def compute_truncated_log_probability(scores: Floats, class_codes: Integers) -> Floats:
+    """max(log P(class), -4) of every row: to the last bit a function of that row alone."""
     scores = np.ascontiguousarray(scores)
     centred_scores = scores - max_rows(scores)[:, None]
     own_positions = np.arange(len(class_codes)) * scores.shape[1] + class_codes
     log_probability = np.take(centred_scores, own_positions) - np.log(
         sum_rows(np.exp(centred_scores))
     )
-    row_likelihood = np.clip(
-        1 + np.maximum(log_probability, -MAX_LOG_LOSS) / MAX_LOG_LOSS, 0.0, 1.0
-    )
-    return int(np.floor(RESIDUAL_STEPS * row_likelihood).sum())
+    return np.asarray(np.maximum(log_probability, -MAX_LOG_LOSS))
 
 
 def apply_corrections(

@@ -7,11 +7,12 @@
 4. Post-processing: class totals pooled over all tables.
 5. With enough people, 5 to 10 % of the budget chooses between a few scorings. With more of them
    a third to two thirds correct what the model gets wrong instead (corrections.py).
+6. With enough people, 3 % chooses how sure the probabilities may be (temperature.py).
 
 Accounting: a record changes one class count by one, one cell of each table by one, and the
-qualities of steps 2 and 5 by at most one in one direction. The shares add up to the whole.
+qualities of steps 2, 5 and 6 by at most one in one direction. The shares add up to the whole.
 
-With a delta, steps 2 to 5 have Laplace noise or Gaussian noise, whichever is less. How many steps
+With a delta, steps 2 to 6 have Laplace noise or Gaussian noise, whichever is less. How many steps
 there are, and what each may cost, follows from the class counts alone, before the second step: so
 the accountant knows all of them, and whatever the class counts were, they keep what is left.
 """
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -48,6 +49,7 @@ from discreet.central.selection import (
     sample_exponential_mechanism,
     select_features,
 )
+from discreet.central.temperature import TemperatureBudget, choose_temperature
 from discreet.estimation.log_ratios import LogRatios
 from discreet.privacy.accountant import ChoiceStep, NoiseStep, ReleaseStep
 from discreet.randomness import Random
@@ -104,17 +106,25 @@ class ScoringPlan:
 
     Parameters
     ----------
-    cost : Fraction
-        Part of the budget that is kept back; 0 if nothing is chosen.
+    scoring_cost : Fraction
+        Part of the budget for the scoring, or for all corrections; 0 if nothing is chosen.
     row_share : Fraction
         Share of the rows that candidate models are scored on.
     correction_budget : CorrectionBudget, optional
         What each correction costs, if there are people enough.
+    temperature_budget : TemperatureBudget
+        What the choice of a temperature costs.
     """
 
-    cost: Fraction = Fraction(0)
+    scoring_cost: Fraction = Fraction(0)
     row_share: Fraction = Fraction(0)
     correction_budget: CorrectionBudget | None = None
+    temperature_budget: TemperatureBudget = field(default_factory=TemperatureBudget)
+
+    @property
+    def total_cost(self) -> Fraction:
+        """All that is kept back."""
+        return self.scoring_cost + self.temperature_budget.cost
 
     def list_steps(self, class_count: int, feature_count: int, budget: Budget) -> list[ReleaseStep]:
         """Every step that is paid from what is kept back, in their order.
@@ -126,9 +136,11 @@ class ScoringPlan:
             Of the model.
         budget : Budget
         """
+        steps: list[ReleaseStep] = [ChoiceStep(self.scoring_cost)] if self.scoring_cost else []
         if self.correction_budget is not None:
-            return self.correction_budget.list_steps(class_count, feature_count, budget)
-        return [ChoiceStep(self.cost)] if self.cost else []
+            steps = self.correction_budget.list_steps(class_count, feature_count, budget)
+        temperature_cost = self.temperature_budget.cost
+        return [*steps, ChoiceStep(temperature_cost)] if temperature_cost else steps
 
 
 @dataclass(frozen=True)
@@ -202,7 +214,7 @@ def release_histogram(
     )
     # 5. the choice of scoring, or corrections
     scoring, corrections = released.scoring, released.corrections
-    if plan.scoring.cost:
+    if plan.scoring.scoring_cost:
         sample = RowSample(row_sampling.cell_indices, row_sampling.class_codes)
         scoring, corrections = _choose_scoring(released, sample, budget, plan.scoring, random)
     guarantee = budget.make_guarantee(
@@ -270,6 +282,7 @@ def _compute_noise_scales(
             and class_counts.people * scoring_epsilon >= MIN_PEOPLE_TIMES_EPSILON
         ):
             table_cost -= scoring_cost
+            table_cost -= TemperatureBudget.from_people(budget, class_counts.people).cost
         table_costs = [table_cost / table_count for table_count in range(1, feature_count)]
         table_costs.append(budget.remaining / feature_count)
         scales_by_budget.append([budget.compute_noise_scale(cost) for cost in table_costs])
@@ -296,7 +309,7 @@ def _plan_release_with(
         table_cost -= selection_cost
         steps = [ChoiceStep(selection_cost / len(noise_scales))] * len(noise_scales)
     scoring = _plan_scoring(source, budget, settings, class_counts, selection is None)
-    table_costs = (*split_budget(feature_weights, table_cost - scoring.cost).values(),)
+    table_costs = (*split_budget(feature_weights, table_cost - scoring.total_cost).values(),)
     steps += [budget.plan_noise(cost, source.count_sensitivity) for cost in table_costs]
     steps += scoring.list_steps(len(schema.classes), len(table_costs), budget)
     return ReleasePlan(budget, selection, table_costs, scoring, tuple(steps))
@@ -326,14 +339,21 @@ def _plan_scoring(
         )
         if correction_budget is not None:
             row_share = Fraction(min(1.0, source.max_cached_rows / max(people, 1.0)))
-            return ScoringPlan(correction_budget.total_cost, row_share, correction_budget)
+            return ScoringPlan(
+                correction_budget.total_cost,
+                row_share,
+                correction_budget,
+                TemperatureBudget.from_people(budget, sampled_people),
+            )
     # a few of all features may still be better: more candidates, so the choice may cost more
     extra_percents = range(MAX_EXTRA_SCORING_PERCENT + 1) if all_features else (0,)
     for extra_percent in extra_percents:
         scoring_cost = budget.total * (MIN_SCORING_SHARE + Fraction(extra_percent, 100))
         scoring_epsilon = budget.compute_selection_epsilon(scoring_cost)
         if people * scoring_epsilon >= MIN_PEOPLE_TIMES_EPSILON:
-            return ScoringPlan(scoring_cost, compute_subsample_share(scoring_epsilon, people))
+            row_share = compute_subsample_share(scoring_epsilon, people)
+            temperature_budget = TemperatureBudget.from_people(budget, people * float(row_share))
+            return ScoringPlan(scoring_cost, row_share, temperature_budget=temperature_budget)
     return ScoringPlan()
 
 
@@ -368,16 +388,33 @@ def _release_tables(
 def _choose_scoring(
     released: Statistics, sample: RowSample, budget: Budget, plan: ScoringPlan, random: Random
 ) -> tuple[Scoring, tuple[Correction, ...]]:
-    """Correct the model as planned, or choose the scoring that classifies most rows right."""
+    """Correct the model as planned, or choose the scoring that classifies most rows right.
+
+    Then choose its temperature, if that is planned.
+    """
     ratios = LogRatios(released)
     candidates = ratios.build_candidates()
+    corrections: tuple[Correction, ...] = ()
     if plan.correction_budget is not None:
-        return apply_corrections(sample, ratios, candidates, budget, plan.correction_budget, random)
-    epsilon = budget.spend_on_selection("choice of scoring", plan.cost)
-    qualities = [
-        count_correct(sample.score_rows(model), sample.class_codes) for model in candidates.values()
-    ]
-    return [*candidates][sample_exponential_mechanism(qualities, epsilon, random)], ()
+        scoring, corrections = apply_corrections(
+            sample, ratios, candidates, budget, plan.correction_budget, random
+        )
+    else:
+        epsilon = budget.spend_on_selection("choice of scoring", plan.scoring_cost)
+        qualities = [
+            count_correct(sample.score_rows(model), sample.class_codes)
+            for model in candidates.values()
+        ]
+        scoring = [*candidates][sample_exponential_mechanism(qualities, epsilon, random)]
+    if plan.temperature_budget.cost:
+        temperature = choose_temperature(
+            sample.draw_subsample(plan.temperature_budget.row_share, random),
+            ratios.build_corrected_model(scoring, corrections),
+            budget.spend_on_selection("choice of temperature", plan.temperature_budget.cost),
+            random,
+        )
+        scoring = replace(scoring, temperature=temperature)
+    return scoring, corrections
 
 
 def compute_exact_statistics(source: Source, settings: CentralSettings) -> Statistics:

@@ -137,11 +137,15 @@ class RowSample:
         return np.take(sample_values, self.row_indices, axis=0)
 
     def score_rows(self, model: AdditiveModel) -> Floats:
-        """Scores of every row: log-prior plus the score tables of its cells."""
+        """Scores of every row: log-prior plus the score tables of its cells and pairs of cells."""
         row_scores = np.tile(np.log(model.prior), (len(self.class_codes), 1))
         for name, score_table in model.tables.items():
             # take copies a row at once, where indexing copies its numbers alone
             row_scores += np.take(score_table.T, self.cell_indices[name], axis=0)
+        for pair_key, pair_scores in model.pairs.items():
+            pair_indices, _ = self.find_group_indices(dict(pair_key))
+            padded_scores = np.concatenate([pair_scores.T, np.zeros((1, len(model.prior)))])
+            row_scores += np.take(padded_scores, pair_indices, axis=0)
         return row_scores
 
     def find_group_indices(self, groups: Mapping[str, tuple[int, ...]]) -> tuple[Integers, int]:

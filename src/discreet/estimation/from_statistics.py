@@ -151,10 +151,12 @@ def estimate(
         postprocess_method = "bayes" if len(statistics.totals) > 1 else "norm-sub"
     factors: dict[str, Factor]
     pair_factors: list[PairFactor] = []
+    temperature = 1.0
     if postprocess_method == "log-ratios":
         log_ratios = LogRatios(statistics)
         table_factors, pair_factors = log_ratios.build_factors(scoring)
         class_shares, factors = log_ratios.prior, {**table_factors}
+        temperature = scoring.temperature
     else:
         used_tables = statistics.select_used_cells()
         class_shares = (
@@ -188,6 +190,7 @@ def estimate(
         statistics.guarantee,
         statistics.projection,
         pair_factors,
+        temperature,
     )
 
 

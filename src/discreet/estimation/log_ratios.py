@@ -9,7 +9,7 @@ The choice travels in the statistics.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import get_args
@@ -27,7 +27,7 @@ from discreet.estimation.shrunk_ratios import (
 )
 from discreet.model import CellFactor, PairFactor
 from discreet.schema.schema import Numeric
-from discreet.statistics.scoring import BinRatios, CategoryRatios, Scoring
+from discreet.statistics.scoring import BinRatios, CategoryRatios, Correction, Scoring
 from discreet.statistics.statistics import Statistics, Table
 
 __all__ = ["LogRatios", "estimate_class_shares"]
@@ -137,11 +137,19 @@ class LogRatios:
             ordered_cells[name] = cells.value_count if cells.edges else 0
         return AdditiveModel(self.prior, score_tables, ordered_cells)
 
+    def build_corrected_model(
+        self, scoring: Scoring, corrections: Sequence[Correction]
+    ) -> AdditiveModel:
+        """The same model after the corrections that the scoring applies."""
+        corrected_model = self.build_model(scoring)
+        for correction in corrections[: scoring.corrections]:
+            corrected_model, _ = corrected_model.apply_correction(correction)
+        return corrected_model
+
     def build_factors(self, scoring: Scoring) -> tuple[dict[str, CellFactor], list[PairFactor]]:
         """Factors beta log r + log P(cell): log P(cell | class) where nothing was corrected."""
-        cell_factors, corrected_model = {}, self.build_model(scoring)
-        for correction in self.statistics.corrections[: scoring.corrections]:
-            corrected_model, _ = corrected_model.apply_correction(correction)
+        cell_factors = {}
+        corrected_model = self.build_corrected_model(scoring, self.statistics.corrections)
         for name, score_table in corrected_model.tables.items():
             cell_shares = np.ones(score_table.shape[1])
             cell_shares[: len(self._margins[name])] = self._margins[name]

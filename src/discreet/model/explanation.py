@@ -106,7 +106,7 @@ def find_strongest_evidence(
                 other_priors @ np.delete(likelihood, c, axis=0) / max(other_priors.sum(), 1e-300)
             )
             with np.errstate(divide="ignore", invalid="ignore"):
-                log_odds = log_table[c] - np.log(other_likelihood)
+                log_odds = model.temperature * (log_table[c] - np.log(other_likelihood))
             evidence_rows += [
                 (name, cell_labels[cell_index], format_value(class_label), float(cell_odds))
                 for cell_index, cell_odds in enumerate(log_odds)

@@ -2,7 +2,9 @@
 
     log P(c | x) = log P(c) + sum over features j of log P(x_j | c) + constant
 
-Where it was corrected, a few pairs of features add a table of their own.
+Where it was corrected, a few pairs of features add a table of their own. Where its probabilities
+would be too sure, a temperature multiplies the whole: P(c | x) becomes its power, and the decisions
+remain.
 
 Factors are tables over public cells (categories or bins) or normal densities, plain or truncated
 to the public bounds, mixed freely in one model. Everything is done with logarithms.
@@ -43,7 +45,7 @@ from discreet.schema.schema import Schema, SchemaBody
 
 __all__ = ["NaiveBayesModel", "compute_log_posterior"]
 
-VERSION = 3
+VERSION = 4
 """Version of the format of a model's JSON."""
 CHUNK_ROWS = 4096
 """Rows that are scored at once: their intermediate values fit into the processor's cache."""
@@ -65,6 +67,8 @@ class NaiveBayesModel:
         What makes the columns of ``schema`` from the original ones; without one they are the same.
     pairs : sequence of PairFactor
         What pairs of features add beyond what each of them adds alone.
+    temperature : float, default 1
+        Power of the class probabilities; below 1 they are less sure.
 
     Attributes
     ----------
@@ -78,6 +82,7 @@ class NaiveBayesModel:
     guarantee: Guarantee = field(default_factory=Guarantee.make_unprotected)
     projection: Projection | None = None
     pairs: Sequence[PairFactor] = ()
+    temperature: float = 1.0
     inputs: Schema = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -92,6 +97,8 @@ class NaiveBayesModel:
             raise FormatError("the projection makes other features than the model's schema has")
         if self.log_prior.shape != (class_count,) or not (self.log_prior <= 1e-9).all():
             raise FormatError(f"the prior does not fit {class_count} classes")
+        if not 0 < self.temperature < np.inf:
+            raise FormatError(f"the temperature is {self.temperature}; it must be above 0")
         for factor in (*self.factors, *self.pairs):
             factor.check_classes(class_count)
 
@@ -101,7 +108,7 @@ class NaiveBayesModel:
         return np.array(self.schema.classes)
 
     def predict_joint_log_proba(self, rows: Any) -> Floats:
-        """Joint: log P(c) + sum of log P(x_j | c), of shape (rows, classes)."""
+        """Joint: log P(c) + sum of log P(x_j | c), times the temperature: (rows, classes)."""
         input_names = self.inputs.names
         columns = get_columns(rows, input_names)
         log_joint = np.tile(self.log_prior, (len(columns[input_names[0]]), 1))
@@ -136,14 +143,20 @@ class NaiveBayesModel:
                     factor.feature, column, missing_tokens, outliers
                 )
             self._add_gaussian([factor for factor, _ in gaussian_columns], number_matrix, log_joint)
-        return log_joint
+        return self._temper(log_joint)
 
     def score_matrix(self, matrix: Floats) -> Floats:
         """The same for a float array and a model whose factors are all Gaussian."""
         log_joint = np.tile(self.log_prior, (len(matrix), 1))
         factors = [factor for factor in self.factors if isinstance(factor, GaussianFactor)]
         self._add_gaussian(factors, matrix, log_joint)
-        return log_joint
+        return self._temper(log_joint)
+
+    def _temper(self, scores: Floats) -> Floats:
+        """Scores times the temperature, in place: the same decisions, less sure."""
+        if self.temperature != 1:
+            scores *= self.temperature
+        return scores
 
     @staticmethod
     def _add_gaussian(factors: list[GaussianFactor], matrix: Floats, log_joint: Floats) -> None:
@@ -211,7 +224,7 @@ class NaiveBayesModel:
         evidence = []
         for factor in self.factors:
             single_factor_model = NaiveBayesModel(self.schema, np.zeros(len(log_joint)), [factor])
-            class_scores = single_factor_model.predict_joint_log_proba(columns)[0]
+            class_scores = self._temper(single_factor_model.predict_joint_log_proba(columns)[0])
             value_label = factor.describe_value(columns[factor.name][0], self.schema)
             log_odds = float(class_scores[predicted_index] - class_scores[compared_index])
             evidence.append(Evidence(factor.name, value_label, log_odds))
@@ -220,7 +233,7 @@ class NaiveBayesModel:
                 feature_cells.encode_column(columns[feature_cells.feature.name])[0]
                 for feature_cells in pair.cells
             ]
-            class_scores = pair.scores_by_cells[cell_indices[0], cell_indices[1]]
+            class_scores = self.temperature * pair.scores_by_cells[cell_indices[0], cell_indices[1]]
             value_label = " & ".join(
                 feature_cells.labels[cell_index]
                 for feature_cells, cell_index in zip(pair.cells, cell_indices, strict=True)
@@ -232,7 +245,8 @@ class NaiveBayesModel:
             str(self.schema.classes[predicted_index]),
             str(self.schema.classes[compared_index]),
             float(np.exp(compute_log_posterior(log_joint[None])[0, predicted_index])),
-            float(self.log_prior[predicted_index] - self.log_prior[compared_index]),
+            self.temperature
+            * float(self.log_prior[predicted_index] - self.log_prior[compared_index]),
             tuple(evidence),
         )
 
@@ -262,6 +276,7 @@ class NaiveBayesModel:
             "guarantee": self.guarantee.to_body(),
             "projection": None if self.projection is None else self.projection.to_body(),
             "pairs": [encode_factor(pair) for pair in self.pairs],
+            "temperature": self.temperature,
         }
         return dump_document("model", VERSION, body)
 
@@ -275,7 +290,15 @@ class NaiveBayesModel:
             guarantee = body.guarantee.to_guarantee()
             projection = None if body.projection is None else body.projection.to_projection(schema)
             pairs = [decode_factor(pair, schema) for pair in body.pairs]
-            return cls(schema, np.array(body.log_prior), factors, guarantee, projection, pairs)
+            return cls(
+                schema,
+                np.array(body.log_prior),
+                factors,
+                guarantee,
+                projection,
+                pairs,
+                body.temperature,
+            )
         except ValueError as error:
             raise FormatError(f"this model contradicts itself: {error}") from None
 
@@ -309,3 +332,4 @@ class ModelBody(Body):
     guarantee: GuaranteeBody
     projection: ProjectionBody | None
     pairs: list[PairBody]
+    temperature: float

@@ -136,7 +136,7 @@ class Graph:
         return column
 
     def _add_joint(self) -> str:
-        """Joint: log P(c) + sum of log P(x_j | c), added up in the model's own order."""
+        """Joint: log P(c) + sum of log P(x_j | c), added up in the model's own order, tempered."""
         joint_name = self._add_constant(self.model.log_prior[None, :])
         gaussian_factors: list[GaussianFactor] = []
         codes_by_cells: dict[Cells, str] = {}
@@ -173,6 +173,9 @@ class Graph:
             )
         if gaussian_factors:
             joint_name = self._add_node("Add", joint_name, self._add_densities(gaussian_factors))
+        if self.model.temperature != 1:
+            temperature = self._add_constant(np.array(self.model.temperature))
+            joint_name = self._add_node("Mul", joint_name, temperature)
         return joint_name
 
     def _add_decision(self, joint_name: str, label: str, probabilities: str) -> None:

@@ -60,6 +60,9 @@ class Scoring:
         the evidence against the prior.
     corrections : int, default 0
         For "log-ratios": how many of the corrections are applied, from the first on.
+    temperature : float, default 1
+        For "log-ratios": power of the class probabilities; below 1 they are less sure, and the
+        decisions remain.
     """
 
     postprocess: Postprocess | None = None
@@ -72,6 +75,7 @@ class Scoring:
     categories: CategoryRatios = "average"
     beta: float = 1.0
     corrections: int = 0
+    temperature: float = 1.0
 
     def __post_init__(self) -> None:
         for option_name, option_value, allowed_values in (
@@ -94,6 +98,11 @@ class Scoring:
                 raise EstimationError(
                     f"{option_name} is {number!r}; it must be a number of at least 0"
                 )
+        if not (np.isfinite(self.temperature) and self.temperature > 0):
+            raise EstimationError(
+                f"temperature is {self.temperature!r}; it must be a number above 0, and 1 leaves "
+                "the probabilities as they are"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +217,7 @@ class ScoringBody(Body):
     categories: CategoryRatios
     beta: float
     corrections: int
+    temperature: float
 
 
 class CorrectionBody(Body):

@@ -39,7 +39,7 @@ __all__ = [
     "compute_precision_weighted_mean",
 ]
 
-VERSION = 5
+VERSION = 6
 
 
 def compute_precision_weighted_mean(
