@@ -22,10 +22,7 @@ from discreet.central.budget import (
 )
 from discreet.central.corrections import CorrectionBudget
 from discreet.central.selection import (
-    MIN_SIGNAL_FINE_BINS,
     RowSample,
-    compute_bin_count,
-    compute_inner_edges,
     compute_table_quality,
     count_affordable_features,
     list_candidate_binnings,
@@ -37,6 +34,7 @@ from discreet.errors import PrivacyError
 from discreet.estimation import shrunk_ratios
 from discreet.estimation.log_ratios import LogRatios
 from discreet.privacy.rounding import convert_rho_to_epsilon
+from discreet.schema.binning import MIN_SIGNAL_FINE_BINS, compute_bin_count, compute_inner_edges
 from discreet.schema.cells import Cells, build_cells, compute_near_zero_cuts
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics, Table

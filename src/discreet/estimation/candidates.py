@@ -137,8 +137,8 @@ class CandidateModel:
                     f"{cell_counts.get(name, 'none')}"
                 )
 
-    def predict(self, cell_indices: Mapping[str, Array]) -> Integers:
-        """The index of the class with the largest score of every row; of equal ones the first.
+    def score_rows(self, cell_indices: Mapping[str, Array]) -> Integers:
+        """The whole scores of every row, of shape (rows, classes).
 
         Parameters
         ----------
@@ -151,7 +151,17 @@ class CandidateModel:
         row_scores = np.tile(self.offsets, (row_counts.pop(), 1))
         for name, table in self.tables.items():
             row_scores += np.ascontiguousarray(table.T)[cell_indices[name]]
-        return np.asarray(row_scores.argmax(axis=1), dtype=np.int64)
+        return row_scores
+
+    def predict(self, cell_indices: Mapping[str, Array]) -> Integers:
+        """The index of the class with the largest score of every row; of equal ones the first.
+
+        Parameters
+        ----------
+        cell_indices : mapping of feature name to array of int, (rows,)
+            Of all features of the candidate, and of any others.
+        """
+        return np.asarray(self.score_rows(cell_indices).argmax(axis=1), dtype=np.int64)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
