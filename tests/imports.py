@@ -100,6 +100,7 @@ ROLES = {
         "federated.crypto.paillier",
         "federated.crypto.sealing",
         "federated.horizontal.arithmetic",
+        "federated.judging",
         "federated.messages",
         "federated.payload",
         "federated.refusals",

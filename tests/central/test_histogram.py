@@ -21,10 +21,7 @@ from discreet.central.budget import (
 )
 from discreet.central.corrections import CorrectionBudget
 from discreet.central.selection import (
-    MIN_SIGNAL_FINE_BINS,
     RowSample,
-    compute_bin_count,
-    compute_inner_edges,
     compute_table_quality,
     count_affordable_features,
     list_candidate_binnings,
@@ -36,6 +33,7 @@ from discreet.errors import PrivacyError
 from discreet.estimation import shrunk_ratios
 from discreet.estimation.log_ratios import LogRatios
 from discreet.privacy.rounding import convert_rho_to_epsilon, convert_to_rho
+from discreet.schema.binning import MIN_SIGNAL_FINE_BINS, compute_bin_count, compute_inner_edges
 from discreet.schema.cells import Cells, compute_near_zero_cuts
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics, Table

@@ -9,6 +9,8 @@ from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import make_feature_requests
+from discreet.federated.judging import make_judging_manifest
+from discreet.federated.release import Release
 
 SCHEMA = Schema(
     [
@@ -64,6 +66,15 @@ def horizontal_manifest(key=None, *, epsilon=1.0, names=NAMES, moments=("age",),
     )
 
 
+def judging_manifest(key=None, *, first=None, statistics=None, epsilon=1.0, **options):
+    """A round in which candidate models of another round's totals are judged."""
+    first = horizontal_manifest(key, moments=(), **options) if first is None else first
+    if statistics is None:
+        totals = sum(counted(first, seed=3))
+        statistics = Release.from_totals(first, totals).statistics
+    return agreed(make_judging_manifest(first, statistics, epsilon)), statistics
+
+
 def vertical_manifest(key=None, *, epsilon=1.0, rows=40, moments=("age",), **options):
     return agreed(
         Manifest(
@@ -100,10 +111,12 @@ def counted(manifest, seed=0, rows=50):
     return [manifest.layout.count_rows(*one) for one in tables]
 
 
-def horizontal_round(manifest, exact, key=None, provider=horizontal.HorizontalProvider):
+def horizontal_round(
+    manifest, exact, key=None, provider=horizontal.HorizontalProvider, judged=None
+):
     """Run a round; gives the release and everything that was said."""
     collector = horizontal.HorizontalCollector(PARTIES["collector"], manifest, key)
-    receiver = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest, key)
+    receiver = horizontal.HorizontalReceiver(PARTIES["receiver"], manifest, key, judged)
     providers = [provider(PARTIES[card.name], manifest) for card in manifest.providers]
     said = [one.make_submission(own) for one, own in zip(providers, exact, strict=True)]
     for message in said:

@@ -20,7 +20,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from noise_laws import TAIL, share_law, sum_law
-from round_fixtures import NAMES, PARTIES, horizontal_manifest, table, vertical_manifest
+from round_fixtures import (
+    NAMES,
+    PARTIES,
+    horizontal_manifest,
+    judging_manifest,
+    table,
+    vertical_manifest,
+)
 
 from discreet.errors import PrivacyError
 from discreet.federated import horizontal, vertical
@@ -350,11 +357,13 @@ def test_every_pair_of_a_vertical_round_is_in_the_threat_model():
 
 
 @cache
-def horizontal_rounds(way, mode, number, pads=True):
-    """Rounds with fresh pads and the same noise."""
+def horizontal_rounds(way, mode, number, pads=True, judged=False):
+    """Rounds with fresh pads and the same noise; of judged candidates, if that is asked."""
     key, names, played = key_of(way), NAMES[:number], []
     for _ in range(ROUNDS[way]):
         manifest = horizontal_manifest(key, names=names, mode=mode, moments=())
+        if judged:
+            manifest, _ = judging_manifest(first=manifest)
         collector = horizontal.HorizontalCollector(PARTIES["collector"], manifest, key)
         said, noised = [], {}
         for k, name in enumerate(names):
@@ -412,6 +421,24 @@ def test_a_party_of_a_horizontal_round_learns_the_published_totals_and_its_own_s
     rounds = horizontal_rounds(way, mode, number)
     played = [horizontal_view(role, key_of(way), *one) for one in rounds]
     assert not leaks([view for view, _, _ in played], *played[0][1:])
+
+
+@pytest.mark.slow
+@WAYS
+@pytest.mark.parametrize("role", ["collector", "receiver", NAMES[0]])
+def test_a_party_of_a_round_of_judging_learns_the_published_numbers_and_its_own_share(role, way):
+    rounds = horizontal_rounds(way, "counts", 3, judged=True)
+    played = [horizontal_view(role, key_of(way), *one) for one in rounds]
+    assert not leaks([view for view, _, _ in played], *played[0][1:])
+
+
+@pytest.mark.slow
+@WAYS
+def test_without_pairwise_pads_the_opener_reads_how_each_provider_judges(way):
+    """The known-bad twin of the same."""
+    rounds = horizontal_rounds(way, "counts", 3, pads=False, judged=True)
+    played = [horizontal_view("receiver", key_of(way), *one) for one in rounds]
+    assert leaks([view for view, _, _ in played], *played[0][1:])
 
 
 @pytest.mark.slow

@@ -25,9 +25,10 @@ from discreet.central import smooth as smooth_module
 from discreet.central import training as training_module
 from discreet.central.budget import Budget, CentralSettings
 from discreet.central.corrections import RESIDUAL_STEPS, CorrectionBudget
-from discreet.central.selection import CELL_PENALTY, FeatureSelection, RowSample, compute_bin_count
+from discreet.central.selection import CELL_PENALTY, FeatureSelection, RowSample
 from discreet.central.smooth import SmoothNoiseBudget, compute_trim
 from discreet.estimation import estimate
+from discreet.schema.binning import compute_bin_count
 from discreet.schema.cells import Cells, encode_classes
 from discreet.tables import source as source_module
 from discreet.tables.source import InMemorySource, Sampling

@@ -38,11 +38,8 @@ from discreet.central.budget import (
 from discreet.central.corrections import CorrectionBudget, apply_corrections
 from discreet.central.selection import (
     CELL_PENALTY,
-    MIN_SIGNAL_FINE_BINS,
     FeatureSelection,
     RowSample,
-    compute_bin_count,
-    compute_inner_edges,
     compute_subsample_share,
     count_affordable_features,
     count_correct,
@@ -53,6 +50,7 @@ from discreet.central.temperature import TemperatureBudget, choose_temperature
 from discreet.estimation.log_ratios import LogRatios
 from discreet.privacy.accountant import ChoiceStep, NoiseStep, ReleaseStep
 from discreet.randomness import Random
+from discreet.schema.binning import compute_noise_edges
 from discreet.schema.cells import Cells, build_cells
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.scoring import Correction, Scoring
@@ -451,8 +449,6 @@ def _build_cells(
         if feature_edges is None:
             noise_scale = math.sqrt(max(noise_variances[feature.name], MIN_VARIANCE) / 2)
             signal_to_noise = people / (len(schema.classes) * noise_scale)
-            feature_edges = compute_inner_edges(
-                feature, compute_bin_count(signal_to_noise), signal_to_noise >= MIN_SIGNAL_FINE_BINS
-            )
+            feature_edges = compute_noise_edges(feature, signal_to_noise)
         edges_by_feature[feature.name] = feature_edges
     return build_cells(schema, edges_by_feature)

@@ -34,22 +34,15 @@ from discreet.arrays import Array, Floats, Indices, Integers
 from discreet.central.budget import Budget
 from discreet.estimation.corrections import AdditiveModel
 from discreet.randomness import Random
-from discreet.schema.cells import (
-    Cells,
-    build_cells,
-    compute_equal_width_edges,
-    compute_near_zero_cuts,
-)
+from discreet.schema.binning import compute_inner_edges
+from discreet.schema.cells import Cells, build_cells
 from discreet.schema.schema import Numeric
 from discreet.statistics.statistics import Table
 from discreet.tables.source import Source
 
 __all__ = [
-    "MIN_SIGNAL_FINE_BINS",
     "FeatureSelection",
     "RowSample",
-    "compute_bin_count",
-    "compute_inner_edges",
     "compute_subsample_share",
     "compute_table_quality",
     "count_affordable_features",
@@ -67,16 +60,6 @@ MIN_PEOPLE_PER_NOISE_PER_FEATURE = 60.0
 CELL_PENALTY = 0.15
 """Penalty per cell, in multiples of the noise scale; .15 to .8 compared:
 docs/experiments/central.md."""
-BINS_AT_UNIT_SIGNAL = 4
-"""Bins at people / (classes * noise scale) = 1, before they are rounded to a power of two."""
-BINS_EXPONENT = 0.3
-"""Power of people / (classes * noise scale) with which the number of bins grows."""
-MIN_BINS = 8
-"""Fewest bins of a numeric feature by the default rule."""
-MAX_BINS = 64
-"""Most bins of a numeric feature by the default rule."""
-MIN_SIGNAL_FINE_BINS = 2.0
-"""Bins near zero are split finer when people / (classes * noise scale) is at least this."""
 SUFFICIENT_ROWS_TIMES_EPSILON = 1000
 """Rows times epsilon of a subsample that is large enough to choose between candidates."""
 MIN_SCORED_ROWS = 10_000
@@ -296,38 +279,6 @@ def merge_cells(table: Table, coarser_cells: Cells) -> Table:
         coarser_cells,
         np.concatenate([bin_counts, table.counts[:, table.cells.value_count :]], axis=1),
     )
-
-
-def compute_bin_count(signal_to_noise: float) -> int:
-    """Number of equal-width bins: 4 signal_to_noise^0.3 as a power of two, 8 to 64.
-
-    Parameters
-    ----------
-    signal_to_noise : float
-        People / (classes * Laplace scale), from a private estimate of the people.
-
-    >>> [compute_bin_count(u) for u in (0, 1, 10, 100, 10_000, 1_000_000)]
-    [8, 8, 8, 16, 64, 64]
-    """
-    if signal_to_noise <= 1:
-        return MIN_BINS
-    wanted_bins = BINS_AT_UNIT_SIGNAL * signal_to_noise**BINS_EXPONENT
-    return int(min(max(2 ** round(math.log2(wanted_bins)), MIN_BINS), MAX_BINS))
-
-
-def compute_inner_edges(
-    feature: Numeric, bin_count: int, fine_near_zero: bool = False
-) -> list[float]:
-    """Inner edges of equal-width bins; with ``fine_near_zero`` the bin at zero is split further.
-
-    >>> compute_inner_edges(Numeric("age", 20, 100), 8)
-    [30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0]
-    """
-    bin_edges = compute_equal_width_edges(feature, bin_count)
-    near_zero_edges = (
-        compute_near_zero_cuts(feature, bin_edges[1] - bin_edges[0]) if fine_near_zero else []
-    )
-    return sorted({*bin_edges[1:-1], *near_zero_edges})
 
 
 def list_candidate_binnings(feature: Numeric) -> list[list[float]]:

@@ -12,7 +12,7 @@ import numpy as np
 from discreet.errors import MissingDependencyError, SchemaError
 from discreet.estimators.base import CheckedParams, TrainingRows
 from discreet.estimators.parameters import (
-    BINS_RULE,
+    AUTO_BINS_RULE,
     BUDGET_RULE,
     COMMON_RULES,
     EPSILON_RULE,
@@ -28,8 +28,18 @@ from discreet.estimators.private import (
     check_bins,
     with_simulation_assumption,
 )
-from discreet.federated.counters import make_feature_requests
-from discreet.federated.simulation import RoundTerms, simulate_horizontal, simulate_vertical
+from discreet.federated.counters import (
+    PEOPLE_PER_PROVIDER,
+    compute_default_bins,
+    make_feature_requests,
+)
+from discreet.federated.judging import pays_to_judge
+from discreet.federated.simulation import (
+    RoundTerms,
+    simulate_horizontal,
+    simulate_judged,
+    simulate_vertical,
+)
 from discreet.model import NaiveBayesModel
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import as_random
@@ -76,8 +86,19 @@ class FederatedNB(PrivateEstimator):
         who holds data; Paillier does not.
     tolerated : int, default 1
         How many of those who add noise may be missing or colluding.
-    bins : int or mapping, default 8
-        How numeric features are cut.
+    judge : {"auto", "never"}
+        Whether providers of rows judge candidate models in a second round, for 5 % of epsilon: the
+        model with its evidence toned down, the majority class, and the best two features. By
+        default where ``people`` and epsilon say that it pays; only with bins and in mode
+        ``"counts"``.
+    bins : "auto", int or mapping
+        How numeric features are cut. By default by what is public: epsilon, the schema and
+        ``people``; the less noise, the more bins, finer ones near zero.
+    people : int, optional
+        How many people are expected in all tables together, for ``bins`` and ``judge``: an order
+        of magnitude that the parties agree on beforehand, not a count of the rows. A thousand per
+        provider if not given; vertical rounds take the number of rows, which is public there, and
+        ``providers="rows"`` the number of providers.
     numeric : {"bins", "moments"}
         Whether numeric features are counted by bin, or summed on the public grid.
     key : PrivateKey, optional
@@ -109,6 +130,8 @@ class FederatedNB(PrivateEstimator):
         As given, or as taken from the data.
     manifest_ : Manifest
         What the simulated parties agreed on.
+    judging_manifest_ : Manifest or None
+        The same of the second round; None where no candidate models were judged.
     statistics_ : Statistics or None
         The noised totals; None in mode ``probabilities``, where no receiver sees them.
     inconsistent_ : tuple of str
@@ -150,7 +173,11 @@ class FederatedNB(PrivateEstimator):
         "mode": make_choice_rule("counts", "probabilities"),
         "aggregation": make_choice_rule("masks", "paillier").allow_none("for masks"),
         "tolerated": make_integer_rule("a whole number of at least 0", 0),
-        "bins": BINS_RULE,
+        "judge": make_choice_rule("auto", "never"),
+        "bins": AUTO_BINS_RULE,
+        "people": make_integer_rule("a whole number of at least 1", 1).allow_none(
+            "for a thousand per provider"
+        ),
         "numeric": make_choice_rule("bins", "moments"),
         "key": make_instance_rule("a PrivateKey of discreet.federated", _get_key_types).allow_none(
             "for a new one"
@@ -173,7 +200,9 @@ class FederatedNB(PrivateEstimator):
         mode: Literal["counts", "probabilities"] = "counts",
         aggregation: Literal["masks", "paillier"] | None = None,
         tolerated: int = 1,
-        bins: Any = 8,
+        judge: Literal["auto", "never"] = "auto",
+        bins: Any = "auto",
+        people: int | None = None,
         numeric: Literal["bins", "moments"] = "bins",
         key: Any = None,
         budget: Any = None,
@@ -189,7 +218,9 @@ class FederatedNB(PrivateEstimator):
         self.mode = mode
         self.aggregation = aggregation
         self.tolerated = tolerated
+        self.judge = judge
         self.bins = bins
+        self.people = people
         self.numeric = numeric
         self.key = key
         self.budget = budget
@@ -224,20 +255,25 @@ class FederatedNB(PrivateEstimator):
             for feature in schema.features
             if params["numeric"] == "moments" and isinstance(feature, Numeric)
         ]
-        requests = make_feature_requests(schema, params["bins"], moment_names)
         epsilon, providers, key = params["epsilon"], params["providers"], params["key"]
         aggregation: Any = params["aggregation"] or "masks"
+        people = self._expect_people(params, len(class_codes))
+        bins = params["bins"]
+        if bins == "auto":
+            bins = compute_default_bins(schema, epsilon, people, partition=params["partition"])
+        requests = make_feature_requests(schema, bins, moment_names)
         round_terms = RoundTerms(
             schema, requests, epsilon, params["mode"], aggregation, params["tolerated"]
         )
         for feature_name, column in columns.items():  # refuse invalid values before the charge
-            Cells.from_schema(schema, feature_name, params["bins"]).encode_column(column)
+            Cells.from_schema(schema, feature_name, bins).encode_column(column)
         random = as_random(params["random_state"])
         charge(
             Guarantee.make_unprotected()
             if math.isinf(epsilon)
             else Guarantee(epsilon, trust="federated")
         )
+        self.judging_manifest_ = None
         if params["partition"] == "vertical":
             release, self.manifest_ = simulate_vertical(
                 round_terms, dict(columns), class_codes, random, key, providers=providers
@@ -249,7 +285,24 @@ class FederatedNB(PrivateEstimator):
                 ({name: column[rows] for name, column in column_arrays.items()}, class_codes[rows])
                 for rows in np.array_split(np.arange(len(class_codes)), provider_count)
             ]
-            release, self.manifest_ = simulate_horizontal(round_terms, provider_parts, random, key)
+            is_judged = params["judge"] == "auto" and pays_to_judge(people, epsilon)
+            if is_judged and round_terms.can_judge:
+                release, self.manifest_, self.judging_manifest_ = simulate_judged(
+                    round_terms, provider_parts, random, key
+                )
+            else:
+                release, self.manifest_ = simulate_horizontal(
+                    round_terms, provider_parts, random, key
+                )
         self.inconsistent_ = release.inconsistent
         guarantee = with_simulation_assumption(release.model.guarantee, SIMULATION_ASSUMPTION)
         return replace(release.statistics or release.model, guarantee=guarantee)
+
+    @staticmethod
+    def _expect_people(params: CheckedParams, row_count: int) -> int:
+        """How many people are expected: what is public, and not the number of rows of providers."""
+        if params["people"] is not None:
+            return int(params["people"])
+        if params["partition"] == "vertical" or params["providers"] == "rows":
+            return row_count
+        return PEOPLE_PER_PROVIDER * int(params["providers"])

@@ -9,4 +9,5 @@ from discreet.federated.crypto.paillier import PublicKey as PublicKey
 from discreet.federated.release import Release as Release
 from discreet.federated.simulation import RoundTerms as RoundTerms
 from discreet.federated.simulation import simulate_horizontal as simulate_horizontal
+from discreet.federated.simulation import simulate_judged as simulate_judged
 from discreet.federated.simulation import simulate_vertical as simulate_vertical

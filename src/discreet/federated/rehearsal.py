@@ -25,10 +25,16 @@ from discreet.errors import DiscreetError, SchemaError
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Manifest, Mode
 from discreet.federated.agreement.manifest_file import parse_held_columns
-from discreet.federated.counters import make_feature_requests
+from discreet.federated.counters import (
+    PEOPLE_PER_PROVIDER,
+    compute_default_bins,
+    make_feature_requests,
+)
+from discreet.federated.judging import make_judging_manifest, pays_to_judge, split_epsilon
 from discreet.federated.service.routes import list_routes
-from discreet.files.atomic_writing import error_context, write_atomic
+from discreet.files.atomic_writing import error_context, read_text, write_atomic
 from discreet.schema.schema import Schema
+from discreet.statistics.statistics import Statistics
 
 __all__ = [
     "PartyProgress",
@@ -36,6 +42,7 @@ __all__ = [
     "RehearsalRequest",
     "find_free_port",
     "write_agreement",
+    "write_judging_agreement",
 ]
 
 POLL_SECONDS = 0.1
@@ -59,7 +66,12 @@ class RehearsalRequest:
         As in the manifest.
     paillier : bool
         Paillier encryption; else masks.
-    bins : int
+    bins : "auto" or int
+    people : int or None
+        How many are expected in all tables, for ``bins`` and ``judge``; a thousand per provider if
+        None.
+    judge : bool
+        Whether providers of rows judge candidate models in a second round, where that pays.
     moments : tuple of str
     deadline : float
         Seconds for the whole round.
@@ -75,10 +87,29 @@ class RehearsalRequest:
     mode: Mode
     paillier: bool
     tolerated: int
-    bins: int
+    bins: Any
+    people: int | None
+    judge: bool
     moments: tuple[str, ...]
     deadline: float
     id_column: str | None
+
+    @property
+    def expected_people(self) -> int:
+        """How many people are expected in all tables, by what is public."""
+        return self.people or PEOPLE_PER_PROVIDER * len(self.providers)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is a second round, by public numbers alone."""
+        is_possible = self.label is None and self.mode == "counts" and not self.moments
+        is_choice = len(self.schema.classes) > 1
+        return (
+            self.judge
+            and is_possible
+            and is_choice
+            and pays_to_judge(self.expected_people, self.epsilon)
+        )
 
 
 @dataclass(frozen=True)
@@ -175,6 +206,10 @@ class Rehearsal:
         )
         address = ("--collector", f"http://127.0.0.1:{self.port}")
         receiver_arguments = (*get_key_arguments("receiver"), "-o", "model.json")
+        if self.manifest.judging is not None:
+            receiver_arguments += ("--judged", "statistics.json")
+        elif request.is_judged:
+            receiver_arguments += ("--statistics", "statistics.json")
         self._start_process("receiver", "receive", *receiver_arguments, *address)
         table_arguments = (
             *(() if request.id_column is None else ("--id", request.id_column)),
@@ -306,27 +341,70 @@ def write_agreement(
         paillier_key = generate_key()
         write_atomic(folder / f"{key_holder}.paillier.json", paillier_key.to_json(), private=True)
         cards[key_holder] = identities[key_holder].make_card_with_key(paillier_key)
-    deadline_time = datetime.now(UTC) + timedelta(seconds=request.deadline)
+    row_count = None if request.label is None else _count_rows(request.label[1])
+    bins = request.bins
+    if bins == "auto":
+        bins = compute_default_bins(
+            request.schema,
+            request.epsilon,
+            row_count or request.expected_people,
+            partition="horizontal" if label_name is None else "vertical",
+        )
     manifest = Manifest(
         request.schema,
-        make_feature_requests(request.schema, request.bins, request.moments),
-        request.epsilon,
+        make_feature_requests(request.schema, bins, request.moments),
+        split_epsilon(request.epsilon)[0] if request.is_judged else request.epsilon,
         tuple(cards[party_name] for party_name in request.providers),
         cards["collector"],
         cards["receiver"],
         label=None if label_name is None else cards[label_name],
         columns={} if label_name is None else _resolve_columns(request),
-        rows=None if request.label is None else _count_rows(request.label[1]),
+        rows=row_count,
         partition="horizontal" if label_name is None else "vertical",
         mode=request.mode,
         aggregation="paillier" if request.paillier else "masks",
         tolerated=request.tolerated,
         paillier=None if paillier_key is None else paillier_key.public,
-        deadline=deadline_time.isoformat(timespec="seconds"),
+        deadline=_format_deadline(request),
     )
     list_routes(manifest)
     write_atomic(folder / "manifest.json", manifest.to_json())
     return manifest, key_holder if request.paillier else None
+
+
+def write_judging_agreement(
+    request: RehearsalRequest, first_folder: Path, manifest: Manifest, folder: Path
+) -> Manifest:
+    """Write the manifest of the second round, and the files that its parties need.
+
+    Parameters
+    ----------
+    request : RehearsalRequest
+    first_folder : path
+        Where the first round ran.
+    manifest : Manifest
+        Of the first round.
+    folder : path
+        A new folder.
+    """
+    folder.mkdir()
+    for file in first_folder.iterdir():
+        if file.name == "statistics.json" or file.name.endswith(
+            (".identity.json", ".paillier.json")
+        ):
+            write_atomic(folder / file.name, file.read_text("utf-8"), private=True)
+    statistics = Statistics.from_json(read_text(folder / "statistics.json"))
+    _, judging_epsilon = split_epsilon(request.epsilon)
+    judging_manifest = make_judging_manifest(
+        manifest, statistics, judging_epsilon, _format_deadline(request)
+    )
+    write_atomic(folder / "manifest.json", judging_manifest.to_json())
+    return judging_manifest
+
+
+def _format_deadline(request: RehearsalRequest) -> str:
+    deadline_time = datetime.now(UTC) + timedelta(seconds=request.deadline)
+    return deadline_time.isoformat(timespec="seconds")
 
 
 def _resolve_columns(request: RehearsalRequest) -> dict[str, tuple[str, ...]]:

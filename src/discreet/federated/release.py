@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Floats, Integers
-from discreet.federated.agreement.promise import find_inconsistent_features
+from discreet.federated.agreement.promise import compose_rounds, find_inconsistent_features
 from discreet.federated.refusals import ProtocolError
 from discreet.files.documents import Body, dump_document, load_document
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
     from discreet.statistics.statistics import Statistics
 
-__all__ = ["MAX_MODEL_BYTES", "Release", "round_model"]
+__all__ = ["MAX_MODEL_BYTES", "Release", "require_judged_statistics", "round_model"]
 
 RELEASE_VERSION = 1
 MAX_MODEL_BYTES = 16 << 20
@@ -45,11 +45,31 @@ class Release:
     statistics: Statistics | None = None
 
     @classmethod
-    def from_totals(cls, manifest: Manifest, noised_totals: Integers) -> Release:
-        """Turn the noised totals of a round into a model."""
+    def from_totals(
+        cls,
+        manifest: Manifest,
+        noised_totals: Integers,
+        judged_statistics: Statistics | None = None,
+    ) -> Release:
+        """Turn the noised totals of a round into a model.
+
+        Parameters
+        ----------
+        manifest : Manifest
+        noised_totals : array of int
+        judged_statistics : Statistics, optional
+            Where candidate models were judged: the statistics that they were made from.
+        """
         from discreet.estimation import estimate
 
         variances = {block: noise.variance for block, noise in manifest.block_noises.items()}
+        if manifest.judging is not None:
+            first_statistics = require_judged_statistics(manifest, judged_statistics)
+            (variance,) = variances.values()
+            scoring = manifest.judging.choose_scoring(first_statistics, noised_totals, variance)
+            guarantee = compose_rounds(first_statistics.guarantee, manifest.guarantee)
+            statistics = replace(first_statistics, scoring=scoring, guarantee=guarantee)
+            return cls(estimate(statistics), (), statistics)
         noised_statistics = manifest.layout.decode_statistics(noised_totals, variances)
         statistics = replace(noised_statistics, guarantee=manifest.guarantee)
         return cls(
@@ -88,6 +108,36 @@ class Release:
         if not set(feature_names) <= {block.feature for block in manifest.layout.blocks}:
             raise ProtocolError("malformed", "the model names features that nobody counted")
         return cls(model, feature_names)
+
+
+def require_judged_statistics(manifest: Manifest, statistics: Statistics | None) -> Statistics:
+    """Refuse other statistics than those that the candidate models were made from.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Of a round that judges candidate models.
+    statistics : Statistics, optional
+        What is given.
+    """
+    from discreet.federated.judging import compute_statistics_digest
+
+    assert manifest.judging is not None
+    if statistics is None:
+        raise ProtocolError(
+            "wrong-manifest",
+            "this round judges candidate models; give the statistics of the first round, with "
+            "--judged statistics.json",
+        )
+    statistics_digest = compute_statistics_digest(statistics)
+    if statistics_digest != manifest.judging.statistics_digest:
+        raise ProtocolError(
+            "wrong-manifest",
+            "the candidate models were made from other statistics "
+            f"({manifest.judging.statistics_digest}) than these ({statistics_digest}); give those "
+            "of the first round",
+        )
+    return statistics
 
 
 class _ReleaseBody(Body):

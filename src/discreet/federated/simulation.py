@@ -6,8 +6,9 @@ parties are really separate, so results are marked as simulated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +19,16 @@ from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Aggregation, Manifest, Mode
 from discreet.federated.counters import FeatureRequest
+from discreet.federated.judging import make_judging_manifest, split_epsilon
 from discreet.federated.release import Release
 from discreet.randomness import Random
 from discreet.schema.schema import Schema
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
+    from discreet.statistics.statistics import Statistics
 
-__all__ = ["RoundTerms", "simulate_horizontal", "simulate_vertical"]
+__all__ = ["RoundTerms", "simulate_horizontal", "simulate_judged", "simulate_vertical"]
 
 Columns = Mapping[str, Any]
 Codes = NDArray[np.int32]
@@ -50,6 +53,16 @@ class RoundTerms:
     mode: Mode = "counts"
     aggregation: Aggregation = "masks"
     tolerated: int = 1
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether providers of rows could judge candidate models of such a round."""
+        return (
+            self.mode == "counts"
+            and not math.isinf(self.epsilon)
+            and len(self.schema.classes) > 1
+            and all(request.kind == "cells" for request in self.requests)
+        )
 
     def make_manifest(self, providers: Sequence[Identity], **parties: Any) -> Manifest:
         """Make the unsigned manifest of a round with these parties."""
@@ -82,31 +95,109 @@ def simulate_horizontal(
     private_key : PrivateKey, optional
         For Paillier; made if not given.
     """
-    providers = [Identity.generate(f"provider-{index}") for index in range(len(provider_tables))]
-    collector, receiver = Identity.generate("collector"), Identity.generate("receiver")
+    parties = _SimulatedParties.generate(len(provider_tables))
     private_key = _resolve_key(private_key) if terms.aggregation == "paillier" else None
-    opens_at_receiver = terms.mode == "counts"
+    collector, receiver = parties.collector, parties.receiver
     cards = {"collector": collector.card, "receiver": receiver.card}
     if private_key is not None:
-        opener = receiver if opens_at_receiver else collector
+        opener = receiver if terms.mode == "counts" else collector
         cards[opener.name] = opener.make_card_with_key(private_key)
     manifest = terms.make_manifest(
-        providers,
+        parties.providers,
         **cards,
         paillier=None if private_key is None else private_key.public,
-    ).with_signatures(*providers, collector, receiver)
-    collector_machine = horizontal.HorizontalCollector(
-        collector, manifest, None if opens_at_receiver else private_key
     )
-    for identity, (columns, codes) in zip(providers, provider_tables, strict=True):
-        provider = horizontal.HorizontalProvider(identity, manifest, random=random)
-        exact_counts = manifest.layout.count_rows(columns, codes)
-        collector_machine.receive(provider.make_submission(exact_counts).to_bytes())
-    receiver_machine = horizontal.HorizontalReceiver(
-        receiver, manifest, private_key if opens_at_receiver else None
+    return parties.run_round(manifest, provider_tables, random, private_key)
+
+
+def simulate_judged(
+    terms: RoundTerms,
+    provider_tables: Sequence[tuple[Columns, Codes]],
+    random: Random,
+    private_key: PrivateKey | None = None,
+) -> tuple[Release, Manifest, Manifest]:
+    """Simulate a horizontal round, and one in which the same providers judge models made from it.
+
+    Parameters
+    ----------
+    terms : RoundTerms
+        Their epsilon is that of both rounds together.
+    provider_tables, random, private_key
+        As for :func:`simulate_horizontal`.
+
+    Returns
+    -------
+    release : Release
+        With the scoring that was chosen and the guarantee of both rounds.
+    manifest, judging_manifest : Manifest
+    """
+    counting_epsilon, judging_epsilon = split_epsilon(terms.epsilon)
+    parties = _SimulatedParties.generate(len(provider_tables))
+    private_key = _resolve_key(private_key) if terms.aggregation == "paillier" else None
+    receiver_card = parties.receiver.card
+    if private_key is not None:
+        receiver_card = parties.receiver.make_card_with_key(private_key)
+    counting_manifest = replace(terms, epsilon=counting_epsilon).make_manifest(
+        parties.providers,
+        collector=parties.collector.card,
+        receiver=receiver_card,
+        paillier=None if private_key is None else private_key.public,
     )
-    release = receiver_machine.receive(collector_machine.make_result().to_bytes())
-    return release.with_guarantee(manifest.guarantee.void_if(simulated=random.simulated)), manifest
+    first_release, manifest = parties.run_round(
+        counting_manifest, provider_tables, random, private_key
+    )
+    assert first_release.statistics is not None
+    release, judging_manifest = parties.run_round(
+        make_judging_manifest(manifest, first_release.statistics, judging_epsilon),
+        provider_tables,
+        random,
+        private_key,
+        first_release.statistics,
+    )
+    return replace(release, inconsistent=first_release.inconsistent), manifest, judging_manifest
+
+
+@dataclass(frozen=True)
+class _SimulatedParties:
+    """Parties of horizontal rounds with keys that are thrown away."""
+
+    providers: tuple[Identity, ...]
+    collector: Identity
+    receiver: Identity
+
+    @classmethod
+    def generate(cls, provider_count: int) -> _SimulatedParties:
+        """Make keys for everyone."""
+        return cls(
+            tuple(Identity.generate(f"provider-{index}") for index in range(provider_count)),
+            Identity.generate("collector"),
+            Identity.generate("receiver"),
+        )
+
+    def run_round(
+        self,
+        unsigned_manifest: Manifest,
+        provider_tables: Sequence[tuple[Columns, Codes]],
+        random: Random,
+        private_key: PrivateKey | None,
+        judged_statistics: Statistics | None = None,
+    ) -> tuple[Release, Manifest]:
+        """Run one round with real keys and signed messages."""
+        manifest = unsigned_manifest.with_signatures(*self.providers, self.collector, self.receiver)
+        opens_at_receiver = manifest.mode == "counts"
+        collector_machine = horizontal.HorizontalCollector(
+            self.collector, manifest, None if opens_at_receiver else private_key
+        )
+        for identity, (columns, codes) in zip(self.providers, provider_tables, strict=True):
+            provider = horizontal.HorizontalProvider(identity, manifest, random=random)
+            exact_counts = manifest.layout.count_rows(columns, codes)
+            collector_machine.receive(provider.make_submission(exact_counts).to_bytes())
+        receiver_machine = horizontal.HorizontalReceiver(
+            self.receiver, manifest, private_key if opens_at_receiver else None, judged_statistics
+        )
+        release = receiver_machine.receive(collector_machine.make_result().to_bytes())
+        guarantee = release.model.guarantee.void_if(simulated=random.simulated)
+        return release.with_guarantee(guarantee), manifest
 
 
 def simulate_vertical(

@@ -19,6 +19,7 @@ COMMANDS = {
     "rehearse": ("federated.rehearse", "Try a whole round out on this machine."),
     "identity": ("federated.setup", "Make a party's keys, and a card for the others."),
     "manifest": ("federated.setup", "Write down what the parties of a round agree on."),
+    "judge": ("federated.setup", "Write down a second round that judges candidate models."),
     "show": ("federated.show", "Print a card, a manifest or an invitation in words."),
     "invite": ("federated.align", "Write down who aligns rows before a vertical round."),
     "align": ("federated.align", "An owner: keep the rows whose ids all owners have."),

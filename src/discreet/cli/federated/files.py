@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from discreet.cli.overwrite import refuse_replacement
+from discreet.errors import SchemaError
 from discreet.files.atomic_writing import error_context, read_text
 from discreet.files.documents import parse_document
 
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from discreet.federated.agreement.invitation import Invitation
     from discreet.federated.agreement.manifest import Manifest
     from discreet.federated.crypto.paillier import PrivateKey
+    from discreet.statistics.statistics import Statistics
 
 __all__ = [
     *("ledger_of", "read_agreement", "read_cards", "read_identity", "read_invitation"),
-    *("read_key", "read_manifest", "refuse_unless_resumed"),
+    *("read_judged_statistics", "read_key", "read_manifest", "refuse_unless_resumed"),
 ]
 
 
@@ -90,6 +92,21 @@ def read_cards(paths: tuple[str, ...]) -> tuple[Card, ...]:
         with error_context(path):
             cards.append(Card.from_json(read_text(path)))
     return tuple(cards)
+
+
+def read_judged_statistics(path: str | None, manifest_path: str) -> Statistics | None:
+    """Read the statistics whose models a round judges, before anything is signed."""
+    from discreet.federated.release import require_judged_statistics
+
+    manifest, statistics = read_manifest(manifest_path), None
+    if path is not None:
+        from discreet.statistics.statistics import Statistics
+
+        if manifest.judging is None:
+            raise SchemaError("this manifest judges no candidate models; leave --judged out")
+        with error_context(path):
+            statistics = Statistics.from_json(read_text(path))
+    return None if manifest.judging is None else require_judged_statistics(manifest, statistics)
 
 
 def make_ledger_charge(

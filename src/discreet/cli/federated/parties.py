@@ -20,6 +20,7 @@ from discreet.cli.federated.files import (
     make_ledger_charge,
     read_cards,
     read_identity,
+    read_judged_statistics,
     read_key,
     read_manifest,
     refuse_unless_resumed,
@@ -195,6 +196,10 @@ def label(manifest: str, data: str, **options: Any) -> None:
     help="Also write the noisy totals; only in mode counts.",
 )
 @click.option(
+    "--judged",
+    help="The statistics of the first round; needed where candidate models are judged.",
+)
+@click.option(
     "-o",
     "--output",
     type=make_output("model", resumable=True),
@@ -208,6 +213,7 @@ def receive(
     state: str | None,
     key: str | None,
     statistics: str | None,
+    judged: str | None,
     output: str,
     **party: Any,
 ) -> None:
@@ -217,6 +223,7 @@ def receive(
     for path in (output, statistics):
         refuse_unless_resumed(path, state_folder)
     private_key = read_key(key)
+    judged_statistics = read_judged_statistics(judged, manifest)
     with party_options.open_connection("receiver", private_key) as (connection, known_cards):
         from discreet.federated.service import receiver
 
@@ -226,7 +233,12 @@ def receive(
                 write_file(statistics, release.statistics.to_json())
 
         release = receiver.run_receiver(
-            connection, state_folder, write_release, private_key, known_cards
+            connection,
+            state_folder,
+            write_release,
+            private_key,
+            known_cards,
+            judged_statistics,
         )
     for feature_name in release.inconsistent:  # also with --quiet
         warning = "its totals contradict the others'; a provider may be dishonest"

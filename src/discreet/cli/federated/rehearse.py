@@ -19,7 +19,8 @@ from discreet.cli.output import format_example, make_console, make_table
 from discreet.errors import MissingDependencyError, SchemaError
 
 if TYPE_CHECKING:
-    from discreet.federated.rehearsal import PartyProgress
+    from discreet.federated.agreement.manifest import Manifest
+    from discreet.federated.rehearsal import PartyProgress, RehearsalRequest
 
 __all__ = ["rehearse"]
 
@@ -51,6 +52,12 @@ __all__ = ["rehearse"]
 @click.option("--id", "id_column", help="Column by which rows are aligned; for vertical rounds.")
 @add_terms_options
 @click.option(
+    "--judge/--no-judge",
+    default=True,
+    show_default=True,
+    help="Judge candidate models in a second round, for 5 % of epsilon, where that pays.",
+)
+@click.option(
     "--paillier", is_flag=True, help="Hide counts by Paillier encryption instead of masks."
 )
 @click.option(
@@ -75,7 +82,11 @@ def rehearse(
     nobody is protected: use it to try out a schema, tables and settings.
     """
     try:
-        from discreet.federated.rehearsal import Rehearsal, RehearsalRequest, write_agreement
+        from discreet.federated.rehearsal import (
+            RehearsalRequest,
+            write_agreement,
+            write_judging_agreement,
+        )
     except ModuleNotFoundError as error:
         raise MissingDependencyError(str(error.name), "federated") from None
     from discreet.model import NaiveBayesModel
@@ -95,15 +106,32 @@ def rehearse(
     with tempfile.TemporaryDirectory(prefix="discreet-rehearsal-") as temporary_folder:
         folder = Path(temporary_folder)
         manifest, key_holder = write_agreement(request, folder, reporter.say)
-        with Rehearsal(folder, manifest) as rehearsal:
-            rehearsal.start_parties(request, key_holder)
-            with _open_view(reporter) as update_view:
-                rehearsal.watch(update_view)
+        _run_round(request, folder, manifest, key_holder, reporter)
+        if request.is_judged:
+            reporter.say("the same parties judge candidate models")
+            first_folder, folder = folder, folder / "judging"
+            manifest = write_judging_agreement(request, first_folder, manifest, folder)
+            _run_round(request, folder, manifest, key_holder, reporter)
         model = NaiveBayesModel.read(folder / "model.json")
     model = replace(model, guarantee=model.guarantee.void_if(rehearsed=True))
     if output is not None:
         write_file(output, model.to_json())
     reporter.say(str(model.guarantee))
+
+
+def _run_round(
+    request: RehearsalRequest,
+    folder: Path,
+    manifest: Manifest,
+    key_holder: str | None,
+    reporter: ProgressReporter,
+) -> None:
+    from discreet.federated.rehearsal import Rehearsal
+
+    with Rehearsal(folder, manifest) as rehearsal:
+        rehearsal.start_parties(request, key_holder)
+        with _open_view(reporter) as update_view:
+            rehearsal.watch(update_view)
 
 
 def _parse_named_table(text: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.federated.files import read_identity, read_key
+from discreet.cli.federated.files import read_identity, read_key, read_manifest
 from discreet.cli.federated.progress import get_progress_reporter
 from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, make_folder, write_file
 from discreet.cli.output import format_example, json_option, make_console, print_json
@@ -20,7 +20,14 @@ from discreet.files.atomic_writing import error_context, read_text, write_atomic
 if TYPE_CHECKING:
     from discreet.federated.agreement.identity import Card
 
-__all__ = ["add_terms_options", "identity", "manifest"]
+__all__ = ["add_terms_options", "identity", "judge", "manifest"]
+
+
+def _parse_bins(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Parse a number of bins, or "auto"."""
+    if value == "auto":
+        return value
+    return click.IntRange(1, 1024).convert(value, option, context)
 
 
 def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,10 +40,17 @@ def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--bins",
-            type=click.IntRange(1, 1024),
-            default=8,
+            callback=_parse_bins,
+            metavar="auto|NUMBER",
+            default="auto",
             show_default=True,
-            help="Number of bins of each numeric feature.",
+            help="Number of bins of each numeric feature; auto: by epsilon and --people.",
+        ),
+        click.option(
+            "--people",
+            type=click.IntRange(1),
+            help="How many people you expect in all tables together: an order of magnitude that "
+            "all parties may know, not a count.  [default: 1000 per provider]",
         ),
         click.option(
             "--tolerated",
@@ -225,7 +239,8 @@ def manifest(
     mode: Any,
     key: str | None,
     tolerated: int,
-    bins: int,
+    bins: Any,
+    people: int | None,
     moments: tuple[str, ...],
     number: int,
     deadline: float | None,
@@ -234,11 +249,22 @@ def manifest(
     """Write what the parties of a round agree on; each of them signs it when it takes part."""
     from discreet.federated.agreement.manifest import Manifest
     from discreet.federated.agreement.manifest_file import parse_held_columns
-    from discreet.federated.counters import make_feature_requests
+    from discreet.federated.counters import (
+        PEOPLE_PER_PROVIDER,
+        compute_default_bins,
+        make_feature_requests,
+    )
     from discreet.federated.service.routes import list_routes
     from discreet.schema.schema import Schema
 
     public_schema = Schema.read(schema)
+    if bins == "auto":
+        bins = compute_default_bins(
+            public_schema,
+            epsilon,
+            rows or people or PEOPLE_PER_PROVIDER * len(providers),
+            partition="horizontal" if label is None else "vertical",
+        )
     deadline_time = datetime.now(UTC) + timedelta(seconds=deadline or 0)
     agreed_manifest = Manifest(
         public_schema,
@@ -263,6 +289,58 @@ def manifest(
     printer = make_console()
     printer.print(str(agreed_manifest.guarantee), soft_wrap=True)
     printer.print(f"manifest {agreed_manifest.hash.hex()}", soft_wrap=True)
+
+
+@click.command(
+    epilog=format_example(
+        "discreet federated receive manifest.json --identity r.identity.json \\",
+        "    --collector https://collector.example:8443 --statistics statistics.json -o model.json",
+        "discreet federated judge manifest.json statistics.json -o judging.json",
+        "discreet federated receive judging.json --judged statistics.json \\",
+        "    --identity r.identity.json --collector https://collector.example:8443 \\",
+        "    -o judged-model.json",
+    )
+)
+@click.argument("manifest")
+@click.argument("statistics")
+@click.option(
+    "--epsilon",
+    type=float,
+    help="Epsilon per person of judging alone; both rounds together cost the sum.  [default: a "
+    "nineteenth of the first round's, which is 5 % of the sum]",
+)
+@click.option(
+    "--deadline", type=click.FloatRange(1), help="Deadline of the round, in seconds from now."
+)
+@click.option("-o", "--output", type=OUTPUT, required=True, help="The manifest file to write.")
+def judge(
+    manifest: str, statistics: str, epsilon: float | None, deadline: float | None, output: str
+) -> None:
+    """Write the manifest of a second round, in which the same providers judge candidate models.
+
+    MANIFEST is that of a horizontal round that has ended, STATISTICS what its receiver got. The
+    candidates are made of them: the model with its evidence toned down, the majority class, and
+    the best two features. Providers add up, with noise, how many of their rows each gets right.
+    """
+    from discreet.federated.judging import JUDGING_SHARE, make_judging_manifest
+    from discreet.statistics.statistics import Statistics
+
+    first_manifest = read_manifest(manifest)
+    with error_context(statistics):
+        first_statistics = Statistics.from_json(read_text(statistics))
+    if epsilon is None:
+        epsilon = first_manifest.epsilon * JUDGING_SHARE / (1 - JUDGING_SHARE)
+    deadline_time = datetime.now(UTC) + timedelta(seconds=deadline or 0)
+    judging_manifest = make_judging_manifest(
+        first_manifest,
+        first_statistics,
+        epsilon,
+        "" if deadline is None else deadline_time.isoformat(timespec="seconds"),
+    )
+    write_file(output, judging_manifest.to_json())
+    printer = make_console()
+    printer.print(str(judging_manifest.guarantee), soft_wrap=True)
+    printer.print(f"manifest {judging_manifest.hash.hex()}", soft_wrap=True)
 
 
 def _read_card(path: str) -> Any:

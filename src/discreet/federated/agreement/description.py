@@ -65,7 +65,7 @@ def summarize_agreement(agreement: Manifest | Invitation) -> dict[str, Any]:
         else {"bits": public_key.bits, "fingerprint": public_key.fingerprint},
         "rows": agreement.rows,
         "target": agreement.schema.target,
-        "counted": [_format_request(agreement, request) for request in agreement.requests],
+        "counted": _format_counted(agreement),
         "epsilon": agreement.epsilon,
         "tolerated": agreement.tolerated,
         "against": agreement.guarantee.against,
@@ -93,7 +93,8 @@ def describe_agreement(agreement: Manifest | Invitation) -> str:
         if "features" in party:
             lines.append(f"    holds {', '.join(party['features'])}")
     if isinstance(agreement, Manifest):
-        lines += ["", f"What is counted, by class ({agreement.schema.target}):"]
+        by_class = "" if agreement.judging is not None else ", by class"
+        lines += ["", f"What is counted{by_class} ({agreement.schema.target}):"]
         lines += [f"  {request_text}" for request_text in summary["counted"]]
         lines += ["", "What is promised:"]
         lines += [f"  {line}" for line in summary["promise"].splitlines()]
@@ -123,6 +124,20 @@ def _format_title(agreement: Manifest | Invitation) -> str:
         f"Manifest of round {agreement.round}: {agreement.partition}{row_text}, mode "
         f"{agreement.mode}, counts hidden by {hiding_method}"
     )
+
+
+def _format_counted(manifest: Manifest) -> list[str]:
+    judging = manifest.judging
+    if judging is None:
+        return [_format_request(manifest, request) for request in manifest.requests]
+    weights = ", ".join(f"{percentage} %" for percentage in judging.percentages)
+    return [
+        "rows that candidate models get right, made by the receiver from the totals of the round "
+        f"with the manifest {judging.first_round}",
+        f"a model of {', '.join(judging.models[0].tables)} with its evidence weighted {weights}",
+        *(f"a model of {', '.join(model.tables)}" for model in judging.models[1:]),
+        f"{judging.counter_count} numbers, which one row changes by {judging.sensitivity} in all",
+    ]
 
 
 def _format_request(manifest: Manifest, request: FeatureRequest) -> str:

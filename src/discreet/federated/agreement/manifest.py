@@ -37,6 +37,7 @@ from discreet.schema.schema import Schema
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey, PublicKey
+    from discreet.federated.judging import Judging
 
 __all__ = ["Aggregation", "Manifest", "Mode", "Partition"]
 
@@ -81,6 +82,9 @@ class Manifest(Agreement):
         Makes every manifest unique.
     deadline : str
         Until when submissions are taken, as ISO 8601; empty for none.
+    judging : Judging, optional
+        Candidate models made from the totals of an earlier horizontal round: in this one providers
+        count the rows that each gets right.
     signatures : mapping of name to hexadecimal signature
         Not a part of what is hashed.
     """
@@ -106,6 +110,7 @@ class Manifest(Agreement):
     paillier: PublicKey | None = None
     nonce: str = field(default_factory=lambda: secrets.token_hex(16))
     deadline: str = ""
+    judging: Judging | None = None
     signatures: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -155,6 +160,11 @@ class Manifest(Agreement):
         )
 
     def _check_budget(self) -> None:
+        if self.judging is not None and (self.partition, self.mode) != ("horizontal", "counts"):
+            raise SchemaError(
+                "candidate models are judged in horizontal rounds of mode counts: in vertical ones "
+                "nobody holds whole rows"
+            )
         if isinstance(self.epsilon, bool) or not self.epsilon > 0:
             raise PrivacyError(f"epsilon is {self.epsilon!r}; it must be a number above 0")
         if self.delta != 0:
@@ -187,7 +197,7 @@ class Manifest(Agreement):
     @cached_property
     def layout(self) -> Layout:
         """Which numbers are added up, in which order."""
-        return Layout(self.schema, self.requests, bool(self.margin))
+        return Layout(self.schema, self.requests, bool(self.margin), self.judging)
 
     @cached_property
     def parties(self) -> dict[str, Card]:
@@ -250,6 +260,8 @@ class Manifest(Agreement):
         """Return the epsilon of one block; the epsilons of all blocks add up exactly."""
         if math.isinf(self.epsilon):
             return math.inf
+        if block.part == "judged":
+            return Fraction(self.epsilon)
         total_weight = self.margin + sum(request.weight for request in self.requests)
         if block.part == "classes":
             return Fraction(self.epsilon) * self.margin / total_weight
@@ -282,9 +294,9 @@ class Manifest(Agreement):
 
         Blocks of one law are drawn together.
         """
-        class_count = len(self.schema.classes)
         law_sizes = [
-            (self.block_noises[block], class_count * block.size) for block in layout.blocks
+            (self.block_noises[block], layout.rows_per_block * block.size)
+            for block in layout.blocks
         ]
         total_sizes: dict[PolyaShares, int] = {}
         for law, size in law_sizes:
@@ -343,6 +355,7 @@ class Manifest(Agreement):
             "columns": {name: list(features) for name, features in self.columns.items()},
             "rows": self.rows,
             "paillier": None if self.paillier is None else hex(self.paillier.n),
+            "judging": None if self.judging is None else self.judging.to_body(),
         }
 
     @classmethod

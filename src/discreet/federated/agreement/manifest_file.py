@@ -8,6 +8,7 @@ from discreet.errors import FormatError, SchemaError
 from discreet.federated.agreement.identity import CardBody
 from discreet.federated.agreement.manifest import Aggregation, Manifest, Mode, Partition
 from discreet.federated.counters import FeatureRequest, RequestKind
+from discreet.federated.judging import JudgingBody
 from discreet.files.documents import Body
 from discreet.schema.schema import SchemaBody
 
@@ -49,6 +50,7 @@ class ManifestBody(Body):
     columns: dict[str, list[str]]
     rows: int | None
     paillier: str | None
+    judging: JudgingBody | None
     signatures: dict[str, str]
 
     def to_manifest(self, allow_small_key: bool) -> Manifest:
@@ -75,6 +77,7 @@ class ManifestBody(Body):
             label=None if self.label is None else self.label.to_card(),
             columns={name: tuple(feature_names) for name, feature_names in self.columns.items()},
             paillier=public_key,
+            judging=None if self.judging is None else self.judging.to_judging(),
             **{name: getattr(self, name) for name in _PLAIN_FIELDS},
         )
         stated_sensitivities = [stated_request.sensitivities for stated_request in self.wanted]

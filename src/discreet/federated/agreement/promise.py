@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +16,21 @@ from discreet.privacy.guarantee import Charge, Guarantee
 if TYPE_CHECKING:
     from discreet.federated.agreement.manifest import Manifest
 
-__all__ = ["FALSE_ALARM_PROBABILITY", "find_inconsistent_features", "make_guarantee"]
+__all__ = [
+    "FALSE_ALARM_PROBABILITY",
+    "compose_rounds",
+    "find_inconsistent_features",
+    "make_guarantee",
+]
 
 PUBLIC_DOMAIN_ASSUMPTION = "categories, bounds and classes were known without the data"
+SINGLE_ROUND_ASSUMPTION = (
+    "nobody is in the tables of two providers, and nobody takes part in two rounds"
+)
+JUDGED_ROUND_ASSUMPTION = (
+    "nobody is in the tables of two providers, and nobody takes part in other rounds than this one "
+    "and the one whose models it judges"
+)
 FALSE_ALARM_PROBABILITY = 1e-6
 """Chance that honest totals are flagged, over all comparisons together."""
 
@@ -27,7 +40,12 @@ def make_guarantee(manifest: Manifest) -> Guarantee:
     if math.isinf(manifest.epsilon):
         return Guarantee.make_unprotected()
     charges = tuple(
-        Charge(f"{block.part} of {block.feature}", float(manifest.compute_block_epsilon(block)))
+        Charge(
+            "rows that candidate models get right"
+            if block.part == "judged"
+            else f"{block.part} of {block.feature}",
+            float(manifest.compute_block_epsilon(block)),
+        )
         for block in manifest.layout.blocks
     )
     other_views = "the collector sees nothing but uniform numbers"
@@ -38,7 +56,7 @@ def make_guarantee(manifest: Manifest) -> Guarantee:
         f"of the {provider_count} providers at most {tolerated} are missing or work with others "
         f"who see the result (t = {tolerated}); each knows its own noise and counts as one",
         "collector and receiver may work together, but not with more than t providers",
-        "nobody is in the tables of two providers, and nobody takes part in two rounds",
+        SINGLE_ROUND_ASSUMPTION if manifest.judging is None else JUDGED_ROUND_ASSUMPTION,
     ]
     if manifest.partition == "vertical":
         assumptions = _list_vertical_assumptions(manifest)
@@ -57,6 +75,21 @@ def make_guarantee(manifest: Manifest) -> Guarantee:
         assumptions=(*assumptions, crypto_assumption),
         charges=charges,
     ).void_if(schema=manifest.schema)
+
+
+def compose_rounds(first: Guarantee, judging: Guarantee) -> Guarantee:
+    """The guarantee of a round and of the one that judged its models: the same people are in both.
+
+    Parameters
+    ----------
+    first, judging : Guarantee
+    """
+    first_assumptions = tuple(
+        assumption for assumption in first.assumptions if assumption != SINGLE_ROUND_ASSUMPTION
+    )
+    if math.isinf(first.epsilon) or math.isinf(judging.epsilon):
+        return Guarantee.make_unprotected()
+    return replace(first, assumptions=first_assumptions).compose_sequential(judging)
 
 
 def _list_vertical_assumptions(manifest: Manifest) -> list[str]:

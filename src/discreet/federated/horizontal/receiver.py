@@ -10,10 +10,11 @@ from discreet.federated.crypto.masks import derive_pair_key
 from discreet.federated.crypto.sealing import unseal_bytes
 from discreet.federated.horizontal.arithmetic import check_key, check_role, list_routes, open_totals
 from discreet.federated.messages import Inbox, Message
-from discreet.federated.release import Release
+from discreet.federated.release import Release, require_judged_statistics
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
+    from discreet.statistics.statistics import Statistics
 
 __all__ = ["HorizontalReceiver"]
 
@@ -27,14 +28,23 @@ class HorizontalReceiver:
     manifest : Manifest
     private_key : PrivateKey, optional
         Needed in mode ``counts`` with Paillier.
+    judged_statistics : Statistics, optional
+        Needed where candidate models are judged: those that they were made from.
     """
 
     def __init__(
-        self, identity: Identity, manifest: Manifest, private_key: PrivateKey | None = None
+        self,
+        identity: Identity,
+        manifest: Manifest,
+        private_key: PrivateKey | None = None,
+        judged_statistics: Statistics | None = None,
     ) -> None:
         check_role(identity, manifest.receiver, "receiver", manifest)
         manifest.start_session(identity)
         self.identity, self.manifest, self.private_key = identity, manifest, private_key
+        self.judged_statistics = judged_statistics
+        if manifest.judging is not None:
+            require_judged_statistics(manifest, judged_statistics)
         if manifest.mode == "counts" and manifest.aggregation == "paillier":
             check_key(manifest, private_key)
         self.inbox = Inbox(manifest, identity.name, list_routes(manifest)[identity.name])
@@ -46,7 +56,9 @@ class HorizontalReceiver:
         content = unseal_bytes(shared_key, message.body.read())
         if manifest.mode == "counts":
             release = Release.from_totals(
-                manifest, open_totals(self.identity, manifest, self.private_key, content)
+                manifest,
+                open_totals(self.identity, manifest, self.private_key, content),
+                self.judged_statistics,
             )
         else:
             release = Release.from_probabilities(manifest, content)

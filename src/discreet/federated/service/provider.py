@@ -239,7 +239,25 @@ def _count_source(manifest: Manifest, source: Any) -> Integers:
         columns = get_columns(source, [*schema.names, schema.target])
         class_indices = encode_classes(schema, columns.pop(schema.target))
         return layout.count_rows(columns, class_indices)
+    if layout.judging is not None:
+        return _judge_rows(manifest, source)
     return layout.encode_statistics(count(source, schema, layout.count_request))
+
+
+def _judge_rows(manifest: Manifest, source: Any) -> Integers:
+    """Count which rows of a file or a database candidate models get right, some rows at a time."""
+    from discreet.schema.cells import encode_classes
+    from discreet.tables.engines import MAX_HELD_ROWS, iter_arrow_batches, open_rows
+
+    layout, target = manifest.layout, manifest.schema.target
+    column_names = [*(request.feature for request in layout.requests), target]
+    counters = np.zeros(layout.size, dtype=np.int64)
+    rows = open_rows(source, column_names).select(*column_names)
+    for batch in iter_arrow_batches(rows, MAX_HELD_ROWS, source):
+        columns = {name: batch.column(name) for name in column_names}
+        class_indices = encode_classes(manifest.schema, columns.pop(target))
+        counters += layout.count_rows(columns, class_indices)
+    return counters
 
 
 def _check_rows(manifest: Manifest, columns: Mapping[str, DictionaryColumn]) -> None:
