@@ -23,7 +23,7 @@ from discreet.arrays import Floats
 from discreet.errors import EstimationError
 from discreet.estimation.densities import fit_gaussian_factors
 from discreet.estimation.log_ratios import LogRatios
-from discreet.estimation.shrinkage import shrink_tables, temper_evidence
+from discreet.estimation.shrinkage import scale_evidence, shrink_tables, temper_evidence
 from discreet.estimation.smoothing import smooth_tables
 from discreet.model import CellFactor, Factor, NaiveBayesModel, PairFactor
 from discreet.statistics.scoring import Likelihood, Postprocess, WholeSheetFit
@@ -259,8 +259,14 @@ def _build_cell_factors(
         shrunk_probabilities |= smooth_tables(
             bin_tables, bin_counts, class_shares, people_by_feature, own_noise_shares
         )
+        used_features = statistics.scoring.features
         probabilities = temper_evidence(
-            {name: shrunk_probabilities[name] for name in used_tables}, class_shares
+            {
+                name: shrunk_probabilities[name]
+                for name in used_tables
+                if used_features is None or name in used_features
+            },
+            class_shares,
         )
         if statistics.likeliest is not None:
             probabilities = _mix_with_whole_sheet_fit(
@@ -273,10 +279,13 @@ def _build_cell_factors(
             )
             for name, (counts, _) in used_tables.items()
         }
+    if statistics.scoring.beta != 1:
+        probabilities = scale_evidence(probabilities, class_shares, statistics.scoring.beta)
     factors: dict[str, Factor] = {}
-    for name, table in statistics.tables.items():
+    for name, cell_probability in probabilities.items():
+        table = statistics.tables[name]
         log_probability = np.zeros(table.counts.shape)
-        log_probability[:, : used_tables[name][0].shape[1]] = np.log(probabilities[name])
+        log_probability[:, : cell_probability.shape[1]] = np.log(cell_probability)
         factors[name] = CellFactor(table.cells, log_probability)
     return factors
 

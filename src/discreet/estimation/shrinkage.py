@@ -19,7 +19,7 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.estimation.mixture import fit_mixture, pool_log_linearly
 
-__all__ = ["shrink_tables", "soft_positive_part", "temper_evidence"]
+__all__ = ["scale_evidence", "shrink_tables", "soft_positive_part", "temper_evidence"]
 
 
 CATEGORY_STRENGTHS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8])
@@ -126,10 +126,32 @@ def temper_evidence(conditional: Mapping[str, Floats], prior: Floats) -> dict[st
     if claimed_information <= allowed_information:
         return dict(conditional)
     b = max(np.sqrt(allowed_information / claimed_information), MIN_EVIDENCE_WEIGHT)
-    return {
-        name: cell_margins[name] * np.power(cell_probability / cell_margins[name], b)
-        for name, cell_probability in conditional.items()
-    }
+    return scale_evidence(conditional, prior, float(b))
+
+
+def scale_evidence(
+    conditional: Mapping[str, Floats], prior: Floats, beta: float
+) -> dict[str, Floats]:
+    """Multiply the log-odds of every cell by beta: P(v | c) becomes P(v) (P(v | c) / P(v))^beta.
+
+    For beta up to 1 the sum over v is at most one by Jensen's inequality; beyond, all classes are
+    divided by their largest sum, which leaves the log-odds as they are.
+
+    Parameters
+    ----------
+    conditional : mapping of name to array of shape (classes, cells)
+        P(cell | class), above zero.
+    prior : array of shape (classes,)
+    beta : float
+        At least 0.
+    """
+    p = np.maximum(prior, TINY) / np.maximum(prior, TINY).sum()
+    scaled_tables = {}
+    for name, cell_probability in conditional.items():
+        margin = p @ cell_probability
+        scaled_table = margin * np.power(cell_probability / margin, beta)
+        scaled_tables[name] = scaled_table / max(1.0, float(scaled_table.sum(axis=1).max()))
+    return scaled_tables
 
 
 class Interaction:

@@ -55,9 +55,10 @@ class Scoring:
         Class prior to use instead of the estimated one.
     features : tuple of str, optional
         The features that the model uses; all if not given.
-    bins, categories, beta
-        For "log-ratios": which estimates of numeric and of categorical features, and the weight of
-        the evidence against the prior.
+    bins, categories
+        For "log-ratios": which estimates of numeric and of categorical features.
+    beta : float, default 1
+        Weight of the evidence of tables against the prior: log-odds are multiplied by it.
     corrections : int, default 0
         For "log-ratios": how many of the corrections are applied, from the first on.
     """
