@@ -43,7 +43,11 @@ federated.md, "A second stage"."""
 
 
 def list_candidate_scorings(
-    statistics: Statistics, limit: int = MAX_CANDIDATES
+    statistics: Statistics,
+    limit: int = MAX_CANDIDATES,
+    *,
+    evidence_weights: Sequence[float] = EVIDENCE_WEIGHTS,
+    feature_set_sizes: Sequence[int] = FEATURE_SET_SIZES,
 ) -> tuple[Scoring, ...]:
     """List scorings whose models are worth judging, the default of the statistics first.
 
@@ -56,6 +60,10 @@ def list_candidate_scorings(
         With tables of cells.
     limit : int, default 8
         Length of the list at most; the largest sets of features are left out first.
+    evidence_weights : sequence of float
+        Weights of the evidence of all features, besides the default's.
+    feature_set_sizes : sequence of int
+        Sizes of the sets of best features, in ascending order.
 
     Examples
     --------
@@ -73,11 +81,11 @@ def list_candidate_scorings(
     ranked_features = rank_features(default_model)
     possible_scorings = [default_scoring]
     possible_scorings += [
-        replace(default_scoring, beta=default_scoring.beta * weight) for weight in EVIDENCE_WEIGHTS
+        replace(default_scoring, beta=default_scoring.beta * weight) for weight in evidence_weights
     ]
     possible_scorings += [
         replace(default_scoring, features=ranked_features[:set_size])
-        for set_size in FEATURE_SET_SIZES
+        for set_size in feature_set_sizes
         if set_size < len(ranked_features)
     ]
     candidate_scorings: dict[str, Scoring] = {}

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.collection.simulation import simulate_tally
+from discreet.collection.tally import Tally
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess, estimate
 from discreet.estimators.base import CheckedParams, TrainingRows
@@ -25,6 +26,7 @@ from discreet.estimators.parameters import (
     SHUFFLE_RULES,
     ParamRule,
     make_choice_rule,
+    make_flag_rule,
     make_instance_rule,
     make_integer_rule,
     make_number_rule,
@@ -37,17 +39,18 @@ from discreet.estimators.private import (
     require_two_classes,
     with_simulation_assumption,
 )
+from discreet.local.device import PlanRecords
 from discreet.local.inversion import estimate_statistics
+from discreet.local.judging import apply_verdicts, compute_judges
 from discreet.local.plan import Design, Plan
 from discreet.local.planning import MeanApproach, PlanOptions, compute_quantile_cuts, make_plan
-from discreet.local.waves import combine_waves, compute_focus
+from discreet.local.waves import combine_waves, compute_focus, make_judging_plan
 from discreet.mechanisms.frequency import ORACLES
 from discreet.privacy.guarantee import Guarantee
-from discreet.randomness import as_random
+from discreet.randomness import Random, as_random
 from discreet.schema.cells import Bins, get_columns
 from discreet.schema.projection import DCA, PCA, Projection, fit_projection
 from discreet.schema.schema import Numeric, Schema
-from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics
 from discreet.tables.in_memory import CountRequest, count_arrays
 
@@ -115,6 +118,10 @@ class LocalNB(PrivateEstimator):
         Records that are public anyway.
     waves : int, default 1
         Later waves are asked more about what mattered in earlier ones.
+    judge : bool, default True
+        Whether, where the numbers of people and epsilon say that it pays, a fifth of the people
+        judge candidate models in a last wave instead: the same model with less weight on its
+        evidence, and the best few features alone (:mod:`discreet.local.judging`).
     assignment : {"groups", "draw"}
         Whether questions are dealt out in exact shares or drawn by each respondent.
     shuffled : bool, default False
@@ -149,7 +156,9 @@ class LocalNB(PrivateEstimator):
     schema_ : Schema
         As given, or as taken from the data.
     plan_ : Plan
-        Of the last wave; not set where epsilon is infinite.
+        Of the last wave that asks about features; not set where epsilon is infinite.
+    judging_plan_ : Plan or None
+        Of the wave that judges models, if there was one; not set where epsilon is infinite.
     projection_ : Projection or None
         Fitted on the public sample.
     statistics_ : Statistics
@@ -203,6 +212,7 @@ class LocalNB(PrivateEstimator):
             "a data frame, a 2-d array, or a pair of one and its classes", _check_public_sample
         ).allow_none("if there is none"),
         "waves": make_integer_rule("a whole number of at least 1", 1),
+        "judge": make_flag_rule(),
         "assignment": make_choice_rule("draw", "groups"),
         **SHUFFLE_RULES,
         "likelihood": LIKELIHOOD_RULE,
@@ -231,6 +241,7 @@ class LocalNB(PrivateEstimator):
         projection: PCA | DCA | None = None,
         public_sample: Any = None,
         waves: int = 1,
+        judge: bool = True,
         assignment: Literal["groups", "draw"] = "groups",
         shuffled: bool = False,
         delta: float = 1e-8,
@@ -255,6 +266,7 @@ class LocalNB(PrivateEstimator):
         self.projection = projection
         self.public_sample = public_sample
         self.waves = waves
+        self.judge = judge
         self.assignment = assignment
         self.shuffled = shuffled
         self.delta = delta
@@ -294,7 +306,9 @@ class LocalNB(PrivateEstimator):
         self, training_rows: TrainingRows, params: CheckedParams, charge: ChargeCallback
     ) -> Statistics:
         statistics = self._estimate_statistics(training_rows, params, charge)
-        scoring = Scoring(params["postprocess"], likelihood=params["likelihood"])
+        scoring = replace(
+            statistics.scoring, postprocess=params["postprocess"], likelihood=params["likelihood"]
+        )
         return replace(statistics, projection=self.projection_, scoring=scoring)
 
     def _estimate_statistics(
@@ -340,8 +354,10 @@ class LocalNB(PrivateEstimator):
     def _simulate_collection(
         self, training_rows: TrainingRows, bins: Bins, params: CheckedParams, charge: ChargeCallback
     ) -> Statistics:
-        wave_count, class_codes = params["waves"], training_rows.class_codes
-        respondents = -(-len(class_codes) // wave_count)  # of the first wave, which is the largest
+        class_codes, wave_count = training_rows.class_codes, params["waves"]
+        judges = _count_judges(len(class_codes), params)
+        answering_people = len(class_codes) - judges
+        respondents = -(-answering_people // wave_count)  # of the first wave, which is the largest
         plan = self._make_plan(training_rows, bins, respondents, {}, params)
         columns = {name: np.asarray(column) for name, column in training_rows.columns.items()}
         # refuse invalid values before the charge
@@ -349,13 +365,17 @@ class LocalNB(PrivateEstimator):
         # nobody is in two waves
         charge(with_simulation_assumption(plan.make_guarantee(respondents), SIMULATION_ASSUMPTION))
         random = as_random(params["random_state"])
-        row_order = (
-            np.argsort(random.words(len(class_codes)), kind="stable") if wave_count > 1 else None
-        )
+        row_order = None
+        if wave_count > 1 or judges:
+            row_order = np.argsort(random.words(len(class_codes)), kind="stable")
         wave_statistics: list[Statistics] = []
         wave_sizes: list[int] = []
         for wave_index in range(wave_count):
-            wave_rows = slice(None) if row_order is None else row_order[wave_index::wave_count]
+            wave_rows = (
+                slice(None)
+                if row_order is None
+                else row_order[wave_index:answering_people:wave_count]
+            )
             respondents = len(class_codes[wave_rows])
             if respondents == 0:
                 continue
@@ -363,17 +383,32 @@ class LocalNB(PrivateEstimator):
                 focus = compute_focus(estimate(combine_waves(wave_statistics, wave_sizes), "bayes"))
                 plan = self._make_plan(training_rows, bins, respondents, focus, params)
             self.plan_ = plan
-            tally = simulate_tally(plan, encoded_answers[wave_rows], random)
-            guarantee = with_simulation_assumption(
-                plan.make_guarantee(respondents), SIMULATION_ASSUMPTION
+            wave_statistics.append(
+                estimate_statistics(*_simulate_wave(plan, encoded_answers[wave_rows], random))
             )
-            wave_statistics.append(estimate_statistics(tally, guarantee))
             wave_sizes.append(respondents)
-        return (
+        statistics = (
             combine_waves(wave_statistics, wave_sizes)
             if len(wave_statistics) > 1
             else wave_statistics[0]
         )
+        self.judging_plan_: Plan | None = None
+        if row_order is None or not judges:
+            return statistics
+        return self._judge(statistics, encoded_answers[row_order[answering_people:]], random)
+
+    def _judge(self, statistics: Statistics, records: PlanRecords, random: Random) -> Statistics:
+        """Let the people who did not answer yet judge the models of those who did."""
+        shuffle = self.plan_.shuffled
+        judging_plan = make_judging_plan(
+            self.plan_,
+            None,
+            self.plan_.epsilon,
+            statistics,
+            None if shuffle is None else replace(shuffle, respondents=len(records)),
+        )
+        self.judging_plan_ = judging_plan
+        return apply_verdicts(statistics, *_simulate_wave(judging_plan, records, random))
 
     def _make_plan(
         self,
@@ -411,6 +446,27 @@ class LocalNB(PrivateEstimator):
                 respondents_all_waves=len(training_rows.class_codes),
             ),
         )
+
+
+def _count_judges(people: int, params: CheckedParams) -> int:
+    """Count how many people judge candidate models: none where it does not pay."""
+    is_possible = (
+        params["judge"]
+        and params["plan"] in ("auto", "pairs")
+        and params["numeric"] == "bins"
+        and params["postprocess"] in (None, "bayes")
+    )
+    delta = params["delta"] if params["shuffled"] else None
+    return compute_judges(people, params["epsilon"], delta) if is_possible else 0
+
+
+def _simulate_wave(
+    plan: Plan, records: PlanRecords, random: Random
+) -> tuple[Tally[Plan], Guarantee]:
+    """Simulate the reports of one wave; return their tally and what the people are promised."""
+    return simulate_tally(plan, records, random), with_simulation_assumption(
+        plan.make_guarantee(len(records)), SIMULATION_ASSUMPTION
+    )
 
 
 def _get_public_sample(

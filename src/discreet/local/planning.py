@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.errors import PrivacyError, SchemaError
 from discreet.local.plan import Assignment, Design, Plan, Question, Wave, split_epsilon
-from discreet.mechanisms.frequency import FrequencyOracle, make_oracle
+from discreet.mechanisms.frequency import DE, FrequencyOracle, make_oracle
 from discreet.mechanisms.mean import DuchiMany, HybridMany, LaplaceMean, MeanOracle, OneBit
 from discreet.mechanisms.mean import PiecewiseMany as Piecewise
 from discreet.mechanisms.oracle import compute_question_cost
@@ -37,6 +37,7 @@ __all__ = [
     "PlanOptions",
     "compute_quantile_cuts",
     "compute_question_cost",
+    "compute_shuffled_local_epsilon",
     "learn_from_sample",
     "make_plan",
 ]
@@ -155,6 +156,22 @@ def make_plan(
         return plan, plan.blanket
 
     return replace(shuffle.find_largest_local(make_plan_and_blanket), shuffled=shuffle)
+
+
+def compute_shuffled_local_epsilon(shuffle: Shuffle) -> float:
+    """Compute about what a shuffled report may lose by itself, before its plan is known.
+
+    That of randomized response; other questions may lose a little more or less.
+
+    Parameters
+    ----------
+    shuffle : Shuffle
+    """
+
+    def make_blanket(local_epsilon: float) -> tuple[float, Blanket]:
+        return local_epsilon, DE(local_epsilon, 2).blanket()
+
+    return shuffle.find_largest_local(make_blanket)
 
 
 def _make_local_plan(

@@ -73,6 +73,8 @@ train = make_train_command(PLAN)
         "--respondents 10000 -o plan.json",
         "discreet local plan people.schema.json --epsilon 1 --respondents 30000 "
         "--after tally1.json -o plan2.json",
+        "discreet local plan people.schema.json --epsilon 1 --respondents 30000 "
+        "--after tally1.json --judge -o plan2.json",
     )
 )
 @click.argument("path", metavar="SCHEMA")
@@ -97,6 +99,12 @@ train = make_train_command(PLAN)
     multiple=True,
     metavar="TALLY",
     help="Tally of an earlier wave; give those of all earlier waves, in order. The plan names it.",
+)
+@click.option(
+    "--judge",
+    is_flag=True,
+    help="With --after: people judge candidate models made from the earlier tallies, each by one "
+    "randomized bit. It pays for a fifth of at least 75,000 people at epsilon 1, of 20,000 at 4.",
 )
 @click.option(
     "--everyone",
@@ -195,9 +203,14 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
     """
     from discreet.local.planning import make_plan
 
-    tally_paths = chosen.pop("after")
+    tally_paths, judge = chosen.pop("after"), chosen.pop("judge")
     epsilon, respondents = chosen.pop("epsilon"), chosen.pop("respondents")
     schema, options = _make_options(path, chosen)
+    if judge and (not tally_paths or (options.kind, options.oracle) != ("auto", "auto")):
+        raise click.UsageError(
+            "--judge goes with --after, without --kind and --oracle: models follow from earlier "
+            "tallies and are judged by randomized response"
+        )
     if tally_paths:
         from discreet.collection.ingest import read_tally
         from discreet.local.waves import make_next_plan
@@ -205,7 +218,7 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
         _refuse_fixed_options(options)
         tallies = [read_tally(PLAN.kind, tally_path) for tally_path in tally_paths]
         with error_context(", ".join(tally_paths)):
-            new_plan = make_next_plan(schema, tallies, epsilon, respondents, options)
+            new_plan = make_next_plan(schema, tallies, epsilon, respondents, options, judge=judge)
     else:
         new_plan = make_plan(schema, epsilon, respondents, options)
     if as_json and output is None:
@@ -301,6 +314,8 @@ def check(path: str, after: tuple[str, ...], as_json: bool) -> None:
 
 
 def _format_question(question: Question, plan: Plan) -> str:
+    if question.candidate is not None:
+        return f"judge: {plan.schema.target} by {len(question.features)} features"
     feature_text = " + ".join([plan.schema.target, *question.features])
     return {0: feature_text, 1: f"means: {feature_text}", 2: f"squares: {feature_text}"}[
         question.power
