@@ -16,7 +16,7 @@ from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess, estimate
 from discreet.estimators.base import CheckedParams, TrainingRows
 from discreet.estimators.parameters import (
-    BINS_RULE,
+    AUTO_BINS_RULE,
     BUDGET_RULE,
     COMMON_RULES,
     EPSILON_RULE,
@@ -43,12 +43,19 @@ from discreet.local.device import PlanRecords
 from discreet.local.inversion import estimate_statistics
 from discreet.local.judging import apply_verdicts, compute_judges
 from discreet.local.plan import Design, Plan
-from discreet.local.planning import MeanApproach, PlanOptions, compute_quantile_cuts, make_plan
+from discreet.local.planning import (
+    AutoBins,
+    MeanApproach,
+    PlanOptions,
+    compute_quantile_cuts,
+    make_plan,
+)
 from discreet.local.waves import combine_waves, compute_focus, make_judging_plan
 from discreet.mechanisms.frequency import ORACLES
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import Random, as_random
-from discreet.schema.cells import Bins, get_columns
+from discreet.schema.binning import USUAL_BIN_COUNT, choose_bins
+from discreet.schema.cells import get_columns
 from discreet.schema.projection import DCA, PCA, Projection, fit_projection
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Statistics
@@ -100,8 +107,9 @@ class LocalNB(PrivateEstimator):
         promise the same epsilon, and decides everything from ``oracle`` to ``assignment`` itself.
     numeric : {"bins", "gaussian"}
         Whether numeric features are asked by bin or by mean and mean square.
-    bins : int or mapping, default 8
-        How numeric features are cut.
+    bins : "auto", int or mapping
+        How numeric features are cut; "auto" follows from the numbers of people, classes and
+        features and from epsilon (:func:`~discreet.schema.binning.choose_bins`).
     cut : {"width", "frequency-of-public-sample"}
         Bins of equal width on the bounds, or of equal frequency in ``public_sample``.
     theta : float, optional
@@ -197,7 +205,7 @@ class LocalNB(PrivateEstimator):
             "'auto', 'pairs', 'paper' or a Plan", lambda: Plan, *get_args(Design)
         ),
         "numeric": make_choice_rule("bins", "gaussian"),
-        "bins": BINS_RULE,
+        "bins": AUTO_BINS_RULE,
         "cut": make_choice_rule("width", "frequency-of-public-sample"),
         "theta": make_number_rule(
             "a number from 0 to 1", lambda theta: 0 <= theta <= 1, PrivacyError
@@ -232,7 +240,7 @@ class LocalNB(PrivateEstimator):
         oracle: str = "auto",
         plan: Design | Plan = "auto",
         numeric: Literal["bins", "gaussian"] = "bins",
-        bins: Any = 8,
+        bins: Any = "auto",
         cut: Literal["width", "frequency-of-public-sample"] = "width",
         theta: float | None = None,
         approach: MeanApproach = "hybrid",
@@ -329,6 +337,10 @@ class LocalNB(PrivateEstimator):
         charge(Guarantee.make_unprotected())
         if params["numeric"] == "gaussian":
             return count_arrays(schema, columns, training_rows.class_codes)
+        if bins == "auto":  # there is no noise
+            bins = choose_bins(
+                [feature for feature in schema.features if isinstance(feature, Numeric)], 0.0
+            )
         return count_arrays(
             schema, columns, training_rows.class_codes, CountRequest(bins, moments=None)
         )
@@ -341,18 +353,24 @@ class LocalNB(PrivateEstimator):
         public_sample, sample_classes = _get_public_sample(schema, params)
         return fit_projection(params["projection"], schema, public_sample, sample_classes)
 
-    def _resolve_bins(self, schema: Schema, params: CheckedParams) -> Bins:
-        bins: Bins = params["bins"]
+    def _resolve_bins(self, schema: Schema, params: CheckedParams) -> AutoBins:
+        bins: AutoBins = params["bins"]
         if params["cut"] == "width":
             return bins
         original_schema = schema if self.projection_ is None else self.projection_.input_schema
         public_sample, _ = _get_public_sample(original_schema, params)
         if self.projection_ is not None:
             public_sample = self.projection_.transform_columns(public_sample)
-        return compute_quantile_cuts(schema, public_sample, bins)
+        return compute_quantile_cuts(
+            schema, public_sample, USUAL_BIN_COUNT if bins == "auto" else bins
+        )
 
     def _simulate_collection(
-        self, training_rows: TrainingRows, bins: Bins, params: CheckedParams, charge: ChargeCallback
+        self,
+        training_rows: TrainingRows,
+        bins: AutoBins,
+        params: CheckedParams,
+        charge: ChargeCallback,
     ) -> Statistics:
         class_codes, wave_count = training_rows.class_codes, params["waves"]
         judges = _count_judges(len(class_codes), params)
@@ -381,7 +399,7 @@ class LocalNB(PrivateEstimator):
                 continue
             if wave_index:
                 focus = compute_focus(estimate(combine_waves(wave_statistics, wave_sizes), "bayes"))
-                plan = self._make_plan(training_rows, bins, respondents, focus, params)
+                plan = self._make_plan(training_rows, plan.bins, respondents, focus, params)
             self.plan_ = plan
             wave_statistics.append(
                 estimate_statistics(*_simulate_wave(plan, encoded_answers[wave_rows], random))
@@ -413,7 +431,7 @@ class LocalNB(PrivateEstimator):
     def _make_plan(
         self,
         training_rows: TrainingRows,
-        bins: Bins,
+        bins: AutoBins,
         respondents: int,
         focus: Mapping[str, float],
         params: CheckedParams,

@@ -254,6 +254,15 @@ class Plan(RecordRandomizer):
             [(share, question.blanket) for share, question in weighted_questions]
         )
 
+    @property
+    def bins(self) -> dict[str, int | list[float]]:
+        """Bins of the numbers that are asked by cell: of another plan they make the same cells."""
+        return {
+            name: list(cells.edges[1:-1]) or 1
+            for name, cells in self.cells.items()
+            if isinstance(self.schema[name], Numeric)
+        }
+
     def get_table_shape(self, question: Question) -> tuple[int, ...]:
         """(classes, cells of the first feature, …) of a question about cells."""
         class_count = len(self.schema.classes)

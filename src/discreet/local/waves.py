@@ -25,7 +25,7 @@ from discreet.local.planning import PlanOptions, make_plan
 from discreet.model import CellFactor, NaiveBayesModel
 from discreet.privacy.rounding import to_shortest_float
 from discreet.privacy.shuffling import Blanket, Shuffle
-from discreet.schema.schema import Numeric, Schema
+from discreet.schema.schema import Schema
 from discreet.statistics.statistics import Statistics, Table
 
 __all__ = [
@@ -203,11 +203,6 @@ def _make_wave_plan(
 ) -> Plan:
     if wave.kind == "judge":
         return make_judging_plan(previous_plan, wave, epsilon, earlier_statistics, shuffled)
-    bins = {
-        name: list(cells.edges[1:-1]) or 1
-        for name, cells in previous_plan.cells.items()
-        if isinstance(previous_plan.schema[name], Numeric)
-    }
     oracle_thetas = {
         getattr(question.mechanism, "theta", None) for question in previous_plan.questions
     } - {None}
@@ -219,7 +214,7 @@ def _make_wave_plan(
             kind=wave.kind,
             oracle=wave.oracle,
             theta=oracle_thetas.pop() if wave.oracle == "the" and oracle_thetas else None,
-            bins=bins,
+            bins=previous_plan.bins,
             assignment=previous_plan.assignment,
             reports=previous_plan.reports,
             focus=compute_focus(estimate(earlier_statistics, "bayes")),

@@ -132,9 +132,7 @@ train = make_train_command(PLAN)
 @click.option(
     "--bins",
     type=click.IntRange(1, 1024),
-    default=8,
-    show_default=True,
-    help="Number of bins of each numeric feature.",
+    help="Number of bins of each numeric feature; if left out, by the expected noise.",
 )
 @click.option(
     "--numeric",
@@ -248,6 +246,7 @@ def _make_options(path: str, chosen: dict[str, Any]) -> tuple[Schema, PlanOption
     chosen["shuffled"] = shuffle_delta if chosen["shuffled"] else None
     chosen["approach"] = approach if approach == "hybrid" else int(approach)
     chosen["respondents_all_waves"] = chosen.pop("everyone")
+    chosen["bins"] = chosen["bins"] or "auto"
     if pca is not None and dca is not None:
         raise click.UsageError("give --pca or --dca, one of them")
     if (sample_path is None) != (pca is None and dca is None and cut == "width"):
@@ -402,9 +401,7 @@ def _print_plan(plan: Plan, source: str | None) -> None:
 @click.option(
     "--bins",
     type=click.IntRange(1, 1024),
-    default=8,
-    show_default=True,
-    help="Bins of numeric features.",
+    help="Bins of each numeric feature; if left out, by the expected noise.",
 )
 @json_option
 def size(
@@ -412,7 +409,7 @@ def size(
     epsilon: float,
     precision: float | None,
     respondents: int | None,
-    bins: int,
+    bins: int | None,
     as_json: bool,
 ) -> None:
     """Find the number of respondents for a wanted precision, or the precision for a number.
@@ -427,10 +424,11 @@ def size(
 
     if (precision is None) == (respondents is None):
         raise click.UsageError("give --precision or --respondents, one of them")
-    public_schema, plan_options = Schema.read(schema), PlanOptions(bins=bins)
+    public_schema, plan_options = Schema.read(schema), PlanOptions(bins=bins or "auto")
     if respondents is None:
         assert precision is not None
         collection_plan = make_plan(public_schema, epsilon, options=plan_options)
+        plan_options = PlanOptions(bins=collection_plan.bins)
         worst_error = compute_precision(collection_plan, 1)[0].standard_error
         respondents = compute_required_respondents(worst_error, precision)
     collection_plan = make_plan(public_schema, epsilon, respondents, plan_options)
