@@ -1,10 +1,13 @@
 """Accuracy of LocalNB at a total epsilon per person, beside the paper's five oracles.
 
     python benchmarks/local_accuracy.py [--tables car,adult] [--jobs 2] [--repeats 20] [--oracles]
+    python benchmarks/local_accuracy.py --people 2000,100000 --epsilons 1,4 [--oracles] [...]
 
-80/20 splits. "paper" is the best of DE, SUE, OUE, SHE and THE with the paper's plan (n + 1
-questions) and the paper's estimator, chosen **in hindsight** for each cell; "prototype" are the
-figures the design was held to. Needs the benchmark tables (DISCREET_DATA).
+80/20 splits. With ``--people`` that many are drawn with replacement from the 80 %, and the default
+is compared with itself at fixed bins and without judges, same people and same seeds. "paper" is the
+best of DE, SUE, OUE, SHE and THE with the paper's plan (n + 1 questions) and the paper's estimator,
+chosen **in hindsight** for each cell ("published": on the other half of the repetitions);
+"prototype" are the figures the design was held to. Needs the benchmark tables (DISCREET_DATA).
 """
 
 from __future__ import annotations
@@ -45,40 +48,97 @@ def rows_of(name: str) -> tuple[Any, np.ndarray, Any]:
     """Features, classes and schema of a benchmark table or one of scikit-learn's."""
     if name in BUNDLED:
         return bundled(name)
+    if name == "mortgage":
+        from discreet.datasets import make_mortgage
+
+        people = make_mortgage(150_000, 1)
+        return people.X, people.y, people.schema
     from discreet.datasets import load
 
     data = load(name)
     return data.X, data.y, data.schema
 
 
-def cell(task: tuple[str, float, str, int]) -> tuple[str, float, str, np.ndarray]:
+Task = tuple[str, float, str, int, int]
+
+
+def cell(task: Task) -> tuple[str, float, str, int, np.ndarray]:
     """Accuracies of one method on one table at one epsilon, a number a repetition."""
     from discreet import LocalNB
     from discreet.papers.local_nb_experiments import make_published_estimator
 
-    name, epsilon, method, repeats = task
+    name, epsilon, method, repeats, people = task
     warnings.simplefilter("ignore")
     X, y, schema = rows_of(name)
     scores = []
     for repeat in range(repeats):
         order = np.random.default_rng(repeat).permutation(len(y))
         train, test = np.split(order, [int(0.8 * len(y))])
-        more = {"schema": schema, "bins": BINS.get(name, 8), "random_state": repeat}
+        if people:
+            train, test = np.random.default_rng(repeat).choice(train, people), test[:20_000]
+        more = {"schema": schema, "random_state": repeat}
         if method == "default":
             nb = LocalNB(epsilon, **more)
+        elif method == "before":
+            nb = LocalNB(epsilon, bins=BINS.get(name, 8), judge=False, **more)
         else:
             nb = make_published_estimator(
-                epsilon, oracle=method, theta=0.25 if method == "the" else None, **more
+                epsilon,
+                oracle=method,
+                theta=0.25 if method == "the" else None,
+                bins=BINS.get(name, 8),
+                **more,
             )
         nb.fit(X.iloc[train], y[train])
         scores.append(nb.score(X.iloc[test], y[test]))
-    return name, epsilon, method, np.array(scores)
+    return name, epsilon, method, people, np.array(scores)
 
 
 def limits(name: str) -> tuple[float, float]:
     """Share of the majority class, and accuracy of the same classifier without noise."""
     _, counts = np.unique(rows_of(name)[1], return_counts=True)
-    return counts.max() / counts.sum(), float(cell((name, math.inf, "default", 3))[3].mean())
+    return counts.max() / counts.sum(), float(cell((name, math.inf, "default", 3, 0))[4].mean())
+
+
+def error(scores: np.ndarray) -> float:
+    return float(scores.std(ddof=1) / math.sqrt(len(scores)))
+
+
+def compare(args: argparse.Namespace) -> None:
+    """Print, for each number of people, the default before and after, and the published ways."""
+    methods = ("before", "default", *(ORACLES if args.oracles else ()))
+    epsilons = [float(one) for one in args.epsilons.split(",")]
+    print("| table | people | " + " | ".join(f"{e:g}" for e in epsilons) + " |")
+    print("|---" * (len(epsilons) + 2) + "|")
+    changes, leads, worse = [], [], []
+    with ProcessPoolExecutor(args.jobs) as pool:
+        for name in args.tables.split(","):
+            for people in map(int, args.people.split(",")):
+                tasks = [(name, e, m, args.repeats, people) for e in epsilons for m in methods]
+                found = {(e, m): scores for _, e, m, _, scores in pool.map(cell, tasks)}
+                shown = []
+                for e in epsilons:
+                    old, new = found[e, "before"], found[e, "default"]
+                    changes.append((new - old).mean())
+                    text = (
+                        f"{old.mean():.3f} → {new.mean():.3f} "
+                        f"({(new - old).mean():+.3f} ± {error(new - old):.3f})"
+                    )
+                    if args.oracles:
+                        # chosen on one half of the repetitions, judged on the other
+                        half = args.repeats // 2
+                        top = max(ORACLES, key=lambda m: found[e, m][:half].mean())
+                        ahead = (new - found[e, top])[half:]
+                        leads.append(ahead.mean())
+                        text += f", published {found[e, top][half:].mean():.3f}"
+                        if ahead.mean() < -2 * error(ahead):
+                            worse.append(f"{name}, {people:,} at {e:g}: {ahead.mean():+.3f}")
+                    shown.append(text)
+                print(f"| {name} | {people:,} | " + " | ".join(shown) + " |", flush=True)
+    print(f"\nMean change over {len(changes)} cells: {np.mean(changes):+.4f}.")
+    if leads:
+        print(f"Mean lead over the published ways: {np.mean(leads):+.4f}.")
+        print(f"More than two standard errors below them: {worse or 'none'}.")
 
 
 def main() -> None:
@@ -87,17 +147,22 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=60)
     parser.add_argument("--oracles", action="store_true", help="also the paper's five oracles")
+    parser.add_argument("--people", help="how many to draw with replacement, such as 2000,100000")
+    parser.add_argument("--epsilons", default="1,4", help="with --people")
     args = parser.parse_args()
     names = args.tables.split(",")
+    if args.people:
+        compare(args)
+        return
     methods = ("default", *(ORACLES if args.oracles else ()))
     tasks = [
-        (name, epsilon, method, min(args.repeats, REPEATS.get(name, args.repeats)))
+        (name, epsilon, method, min(args.repeats, REPEATS.get(name, args.repeats)), 0)
         for name in names
         for method in methods
         for epsilon in EPSILONS
     ]
     with ProcessPoolExecutor(args.jobs) as pool:
-        found = {(n, e, m): scores for n, e, m, scores in pool.map(cell, tasks)}
+        found = {(n, e, m): scores for n, e, m, _, scores in pool.map(cell, tasks)}
         edges = dict(zip(names, pool.map(limits, names), strict=True))
     print(
         "Each cell: default ± standard error (best oracle of the paper in hindsight / prototype)\n"

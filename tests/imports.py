@@ -65,6 +65,7 @@ ROLES = {
         "collection.text_reports",
         "collection.whole_answer_counts",
         "local.device",
+        "local.judging",
         "local.plan",
         "local.planning",
         "local.question",

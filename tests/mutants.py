@@ -70,6 +70,7 @@ NUMBERS = "tests/browser/test_written_numbers.py"
 APPS = "tests/browser/test_app_modules.py"
 SHUFFLES = "tests/privacy/test_shuffle_privacy.py tests/collection/test_shuffle.py tests/local/test_waves.py"
 MEMORY = "tests/collection/test_shuffle_memory.py"
+JUDGES = "tests/local/test_judging.py tests/privacy/test_judging_privacy.py"
 WAVES = "tests/local/test_waves.py tests/local/test_inversion.py"
 CLOCKS = "tests/federated/test_clocks.py"
 LEFT = "tests/federated/test_left_behind.py"
@@ -676,12 +677,27 @@ MUTANTS = [
     Mutant("local/waves.py", "check_shares",
            "expected_plan.digest != replace(plan, shuffled=None).digest",
            "False", WAVES),
-    Mutant("local/waves.py", "_compute_focus_after",
+    Mutant("local/waves.py", "_combine_earlier_waves",
            "wave is None or (wave.plan, wave.tally) != (earlier_tally.collection.digest, earlier_tally.digest)",
            "False", WAVES),
     Mutant("local/waves.py", "combine_waves",
            "guarantee = guarantee.compose_parallel(statistics.guarantee)",
            "pass", WAVES),
+    Mutant("local/device.py", "RecordRandomizer.randomize_records",
+           "mechanism.encode(mechanism.perturb(is_right.astype(np.int64), random))",
+           "mechanism.encode(is_right.astype(np.int64))", JUDGES),
+    Mutant("local/device.py", "RecordRandomizer.randomize_records",
+           "mechanism.encode(mechanism.perturb(is_right.astype(np.int64), random))",
+           "mechanism.encode(mechanism.perturb(records.classes % 2, random))", JUDGES),
+    Mutant("local/question.py", "Question.__post_init__",
+           "self.mechanism.size == VERDICTS",
+           "True", JUDGES),
+    Mutant("local/judging.py", "apply_verdicts",
+           "statistics.guarantee.compose_parallel(judging_guarantee.void_if(simulated=tally.simulated))",
+           "statistics.guarantee", JUDGES),
+    Mutant("local/judging.py", "make_judging_questions",
+           "DE(epsilon, VERDICTS)",
+           "DE(2 * epsilon, VERDICTS)", JUDGES),
     Mutant("local/planning.py", "_make_local_plan",
            "split_epsilon(epsilon, options.reports)",
            "epsilon", "tests/collection/test_plan.py tests/collection/test_report_privacy.py"),

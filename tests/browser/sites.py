@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from servers import Live, serving
 
 from discreet import Categorical, Numeric, Schema
 from discreet.collection.announcement import Announcement, AnnouncementTexts, QuestionTexts
-from discreet.local import PlanOptions, make_plan
+from discreet.local import Plan, PlanOptions, Question, make_plan
+from discreet.mechanisms.frequency import DE
+from discreet.model.candidate import CandidateModel
 from discreet.server import surveys
 from discreet.server.bundle import Bundle
 from discreet.server.database import Database
@@ -66,6 +69,17 @@ def sheets(schema: Schema | None = None, **options: Any) -> Questionnaire:
     return Questionnaire(schema or habits(), list(groups), title="Habits", **options)
 
 
+def judging() -> Plan:
+    """A wave in which people judge two models: smokers are sick; those who drink are not."""
+    names = ("smokes", "drinks")
+    questions = []
+    for scores in (([[0, -9], [-9, 0]], [[0, 0], [0, 0]]), ([[0, 0], [0, 0]], [[-9, 0], [0, -9]])):
+        tables = {name: np.array(one) for name, one in zip(names, scores, strict=True)}
+        candidate = CandidateModel(np.array([0, 0]), tables)
+        questions.append(Question(names, DE(1.0, 2), 1, candidate=candidate))
+    return Plan(habits(), 1.0, questions)
+
+
 def collections() -> dict[str, tuple[Any, dict[str, Any]]]:
     """Every kind of collection by its name, with settings of its announcement."""
     warner = [Group((one,), theta=0.75, model="related") for one in ("smokes", "drinks", "sick")]
@@ -85,6 +99,7 @@ def collections() -> dict[str, tuple[Any, dict[str, Any]]]:
             {},
         ),
         "means": (make_plan(numbers(), epsilon=1.0, options=PlanOptions(numeric="gaussian")), {}),
+        "judging": (judging(), {}),
         "sheet": (sheets(), {}),
         "either": (sheets(device="either"), {}),
         "warner": (sheets(groups=warner), {"withdrawal": "open"}),

@@ -90,6 +90,36 @@ def test_a_plan_asks_only_for_the_question_that_was_drawn(person: People) -> Non
     pytest.fail("twelve people were asked the same of two questions: chance 1 in 2,048")
 
 
+def test_a_judge_answers_everything_and_sends_one_bit(person: People, live: Any) -> None:
+    """Also in plain words: what leaves the device is said before and after."""
+    seen = set()
+    for _ in range(20):
+        somebody = person()
+        somebody.goto("judging")
+        assert "sends only this: right or wrong" in somebody.page.content()
+        somebody.press("Begin")
+        screens = []
+        while somebody.page.locator("form").count():
+            screens.append(somebody.page.locator("h1").inner_text())
+            somebody.page.locator("input[type=radio]").first.check()
+            somebody.press("Continue")
+        assert screens == ["smokes", "drinks", "sick"]
+        assert "send what is true" in somebody.page.content()
+        somebody.press("Draw and send")
+        somebody.counted()
+        (body,) = somebody.bodies()
+        value = json.loads(body)["value"]
+        assert value in ([0], [1])
+        assert not {"smokes", "drinks", "sick"} & set(json.loads(body))
+        somebody.page.get_by_role("button", name="Look at it", exact=True).click()
+        word = "right" if value == [1] else "wrong"
+        somebody.page.get_by_text(f"the model guesses {word} about you").wait_for()
+        seen.add(word)
+        if len(seen) == 2:
+            return
+    pytest.fail("twenty people sent the same bit: chance 1 in 524,288")
+
+
 # ---------------------------------------------------------------- nothing leaks
 
 

@@ -149,8 +149,8 @@ def test_the_digest_finds_careless_edits(plan: Plan) -> None:
         (lambda text: "", "is empty"),
         (lambda text: "[]", "holds a list, not keys with values"),
         (lambda text: text.replace("discreet/plan", "discreet/model"), "not a discreet plan"),
-        (lambda text: text.replace('"version": 4', '"version": 5'), "update discreet"),
-        (lambda text: text.replace('"version": 4', '"version": 3'), "version 3"),
+        (lambda text: text.replace('"version": 5', '"version": 6'), "update discreet"),
+        (lambda text: text.replace('"version": 5', '"version": 4'), "version 4"),
     ],
 )
 def test_what_is_no_plan_is_refused(plan: Plan, change: Callable[[str], str], message: str) -> None:

@@ -11,15 +11,13 @@ from discreet import estimate
 from discreet.datasets import make_mortgage
 from discreet.errors import EstimationError
 from discreet.estimation.candidates import (
-    MAX_SCORE,
-    CandidateModel,
-    CandidateModelBody,
     choose_candidate,
     count_correct_rows,
     list_candidate_scorings,
     rank_features,
 )
 from discreet.model import NaiveBayesModel
+from discreet.model.candidate import MAX_SCORE, CandidateModel, CandidateModelBody
 from discreet.schema.cells import Cells
 from discreet.statistics.scoring import Scoring
 from discreet.tables.in_memory import CountRequest, count_arrays

@@ -318,7 +318,7 @@ FITTED = {
     "statistics_",
 }
 OWN = {
-    LocalNB: {"plan_", "projection_"},
+    LocalNB: {"judging_plan_", "plan_", "projection_"},
     SurveyNB: {"questionnaire_"},
     FederatedNB: {"manifest_", "inconsistent_"},
 }

@@ -29,7 +29,7 @@ from discreet import FederatedNB, Statistics, estimate
 from discreet.cli.federated.files import make_ledger_charge
 from discreet.datasets import make_mortgage
 from discreet.errors import EstimationError, SchemaError
-from discreet.estimation.candidates import CandidateModel, count_correct_rows
+from discreet.estimation.candidates import count_correct_rows
 from discreet.federated import horizontal
 from discreet.federated.agreement.description import describe_agreement
 from discreet.federated.agreement.manifest import Manifest
@@ -44,6 +44,7 @@ from discreet.federated.judging import (
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.provider import _count_source
 from discreet.files.documents import dump_document
+from discreet.model.candidate import CandidateModel
 from discreet.privacy.ledger import Ledger
 from discreet.schema.cells import encode_classes
 from populations import make_sizes

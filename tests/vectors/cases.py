@@ -9,7 +9,7 @@ import decimal
 import json
 import math
 import random as plain
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +24,7 @@ from discreet.local import Plan
 from discreet.local.question import Question
 from discreet.mechanisms.frequency import ORACLES
 from discreet.mechanisms.mean import MEAN_ORACLES
+from discreet.model.candidate import CandidateModel
 from discreet.schema.cells import Cells
 from discreet.schema.projection import Projection
 from discreet.survey import Group, PersonalLaw, Questionnaire
@@ -386,6 +387,36 @@ def _mean_question(
     return Question(
         names, MEAN_ORACLES[name](epsilon, *sizes, **arguments), weight, chance.choice([1, 2])
     )
+
+
+def random_judging_plan(chance: plain.Random) -> Plan:
+    """Several models, with equal scores more often than not, that people judge."""
+    plan = random_plan(chance)
+    schema, class_count = plan.schema, len(plan.schema.classes)
+    cuts = {
+        f.name: _edges(schema, f.name, chance) for f in schema.features if isinstance(f, Numeric)
+    }
+    questions = []
+    for _ in range(chance.randint(1, 4)):
+        features = chance.sample(schema.features, chance.randint(0, len(schema.features)))
+        scores = chance.choice([[0, 1], [-3, 0, 3, 5], [-(2**20), 2**20, 0], range(-999, 1)])
+        sizes = {
+            f.name: Cells.from_schema(schema, f.name, {f.name: cuts.get(f.name, ())[1:-1]}).size
+            for f in features
+        }
+        candidate = CandidateModel(
+            np.array(chance.choices(scores, k=class_count)),
+            {
+                name: np.array([chance.choices(scores, k=size) for _ in range(class_count)])
+                for name, size in sizes.items()
+            },
+        )
+        oracle = ORACLES[chance.choice(["de", "de", "de", *ORACLES])](plan.epsilon, 2)
+        weight = chance.choice([1, 1, 1000])
+        questions.append(Question(tuple(sizes), oracle, weight, candidate=candidate))
+    asked = {name for question in questions for name in question.features}
+    edges = {name: some for name, some in cuts.items() if name in asked}
+    return replace(plan, questions=questions, edges=edges)
 
 
 def random_questionnaire(chance: plain.Random) -> Questionnaire:

@@ -2,8 +2,9 @@
 
 A file of a mechanism holds cases with their results: a document, answers, a tape of bytes, and the
 exact text, key and number of bytes that they give. Most tapes are drawn so that rare things happen;
-which did is in ``events``. ``plans`` and ``questionnaires`` hold whole documents, ``answers`` the
-cells of odd spellings, ``labels`` numbers as people read them, ``documents`` every document.
+which did is in ``events``. ``plans``, ``judging`` (plans that judge models) and ``questionnaires``
+hold whole documents, ``answers`` the cells of odd spellings, ``labels`` numbers as people read
+them, ``documents`` every document.
 
 The order of bytes is part of the format: vectors change only with a new version of it.
 """
@@ -320,6 +321,8 @@ def main() -> None:
     chance = plain.Random("discreet documents")
     made["plans"] = documents_at_random(chance, given.random_plan, 120)
     made["questionnaires"] = documents_at_random(chance, given.random_questionnaire, 90)
+    of_judges = plain.Random("discreet judging")
+    made["judging"] = documents_at_random(of_judges, given.random_judging_plan, 90)
     answers = odd_answers()
     used = {one["document"] for some in made.values() for one in some} | answers.keys()
     known = {

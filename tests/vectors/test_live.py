@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import Case, Growing, agree, random_case, random_plan, random_questionnaire, result
+from cases import (
+    Case,
+    Growing,
+    agree,
+    random_case,
+    random_judging_plan,
+    random_plan,
+    random_questionnaire,
+    result,
+)
 
 from discreet.errors import DiscreetError
 from programs import Node, modules
@@ -30,8 +39,8 @@ def drawn_cases(chance: random.Random) -> list[tuple[Case, dict[str, Any]]]:
     """A new document, some people who answer it, and what Python makes of it."""
     while True:
         try:
-            draw = random_plan if chance.random() < 0.6 else random_questionnaire
-            collection = draw(chance)
+            kinds = [random_plan, random_judging_plan, random_questionnaire]
+            collection = chance.choices(kinds, [5, 2, 4])[0](chance)
         except DiscreetError:  # a group whose truth is never sent, for instance
             continue
         found = []

@@ -23,7 +23,7 @@ def file(name: str) -> Any:
 
 
 DOCUMENTS: dict[str, str] = file("documents")
-VECTORS = {name: file(name) for name in (*WANTED, "plans", "questionnaires")}
+VECTORS = {name: file(name) for name in (*WANTED, "plans", "judging", "questionnaires")}
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +288,16 @@ MISTAKES: dict[str, list[tuple[str, str, str]]] = {
     "classes vary fastest": [
         ("draw.js", "vector[j * targetCells.size + classCell]",
          "vector[classCell * features.length + j]"),
+    ],
+    "of equal scores the last": [
+        ("draw.js", "return scores.indexOf(Math.max(...scores));",
+         "return scores.lastIndexOf(Math.max(...scores));"),
+    ],
+    "a model without its offsets": [
+        ("draw.js", "[Number(columns.get(name))], offset)", "[Number(columns.get(name))], 0)"),
+    ],
+    "the class is sent, not whether the model is right": [
+        ("draw.js", "Number(decide(candidate, columns) === classCell)", "classCell % 2"),
     ],
     "cells in the wrong order": [
         ("draw.js", "for (const group of groupChannels) {",

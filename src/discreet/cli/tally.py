@@ -277,7 +277,7 @@ def make_train_command(wording: CollectionWording) -> click.Command:
         """Estimate a model from a TALLY file, or from the tallies of several waves.
 
         Waves are collections from different people. Each has a plan of its own; schema and bins are
-        the same.
+        the same. The tally of a wave that judged models comes last, and chooses among them.
         """
         from dataclasses import replace
 
@@ -295,14 +295,23 @@ def make_train_command(wording: CollectionWording) -> click.Command:
             if len(wave_tallies) > 1:
                 _require_different_plans(wording, wave_tallies)
             inversion = load_inversion(wave_tallies[0].collection)
-            wave_statistics = [inversion.estimate_statistics(tally) for tally in wave_tallies]
+            answering_tallies = wave_tallies
+            if len(wave_tallies) > 1 and wave_tallies[-1].collection.judges_models:
+                answering_tallies = wave_tallies[:-1]
+            wave_statistics = [inversion.estimate_statistics(tally) for tally in answering_tallies]
             joint_statistics = wave_statistics[0]
-            if len(wave_tallies) > 1:
+            if len(wave_statistics) > 1:
                 from discreet.local.waves import combine_waves
 
-                joint_statistics = combine_waves(wave_statistics, people)
+                joint_statistics = combine_waves(
+                    wave_statistics, [tally.people for tally in answering_tallies]
+                )
             if postprocess is not None:
                 joint_statistics = replace(joint_statistics, scoring=Scoring(postprocess))
+            if len(answering_tallies) < len(wave_tallies):
+                from discreet.local.judging import apply_verdicts
+
+                joint_statistics = apply_verdicts(joint_statistics, wave_tallies[-1])
             trained_model = estimate(joint_statistics)
         write_file(output, trained_model.to_json())
         if statistics is not None:

@@ -191,6 +191,11 @@ class Collection(Document):
         """Every mechanism that randomizes answers, after what it randomizes."""
 
     @property
+    def judges_models(self) -> bool:
+        """Whether every report judges a candidate model by one bit."""
+        return False
+
+    @property
     def question_outcomes(self) -> int:
         """Number of equally likely outcomes of drawing a question: one, if there is only one."""
         return 1

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.collection.simulation import simulate_tally
+from discreet.collection.tally import Tally
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimation import Postprocess, estimate
 from discreet.estimators.base import CheckedParams, TrainingRows
 from discreet.estimators.parameters import (
-    BINS_RULE,
+    AUTO_BINS_RULE,
     BUDGET_RULE,
     COMMON_RULES,
     EPSILON_RULE,
@@ -25,6 +26,7 @@ from discreet.estimators.parameters import (
     SHUFFLE_RULES,
     ParamRule,
     make_choice_rule,
+    make_flag_rule,
     make_instance_rule,
     make_integer_rule,
     make_number_rule,
@@ -37,17 +39,25 @@ from discreet.estimators.private import (
     require_two_classes,
     with_simulation_assumption,
 )
+from discreet.local.device import PlanRecords
 from discreet.local.inversion import estimate_statistics
+from discreet.local.judging import apply_verdicts, compute_judges
 from discreet.local.plan import Design, Plan
-from discreet.local.planning import MeanApproach, PlanOptions, compute_quantile_cuts, make_plan
-from discreet.local.waves import combine_waves, compute_focus
+from discreet.local.planning import (
+    AutoBins,
+    MeanApproach,
+    PlanOptions,
+    compute_quantile_cuts,
+    make_plan,
+)
+from discreet.local.waves import combine_waves, compute_focus, make_judging_plan
 from discreet.mechanisms.frequency import ORACLES
 from discreet.privacy.guarantee import Guarantee
-from discreet.randomness import as_random
-from discreet.schema.cells import Bins, get_columns
+from discreet.randomness import Random, as_random
+from discreet.schema.binning import USUAL_BIN_COUNT, choose_bins
+from discreet.schema.cells import get_columns
 from discreet.schema.projection import DCA, PCA, Projection, fit_projection
 from discreet.schema.schema import Numeric, Schema
-from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics
 from discreet.tables.in_memory import CountRequest, count_arrays
 
@@ -97,8 +107,9 @@ class LocalNB(PrivateEstimator):
         promise the same epsilon, and decides everything from ``oracle`` to ``assignment`` itself.
     numeric : {"bins", "gaussian"}
         Whether numeric features are asked by bin or by mean and mean square.
-    bins : int or mapping, default 8
-        How numeric features are cut.
+    bins : "auto", int or mapping
+        How numeric features are cut; "auto" follows from the numbers of people, classes and
+        features and from epsilon (:func:`~discreet.schema.binning.choose_bins`).
     cut : {"width", "frequency-of-public-sample"}
         Bins of equal width on the bounds, or of equal frequency in ``public_sample``.
     theta : float, optional
@@ -115,6 +126,10 @@ class LocalNB(PrivateEstimator):
         Records that are public anyway.
     waves : int, default 1
         Later waves are asked more about what mattered in earlier ones.
+    judge : bool, default True
+        Whether, where the numbers of people and epsilon say that it pays, a fifth of the people
+        judge candidate models in a last wave instead: the same model with less weight on its
+        evidence, and the best few features alone (:mod:`discreet.local.judging`).
     assignment : {"groups", "draw"}
         Whether questions are dealt out in exact shares or drawn by each respondent.
     shuffled : bool, default False
@@ -149,7 +164,9 @@ class LocalNB(PrivateEstimator):
     schema_ : Schema
         As given, or as taken from the data.
     plan_ : Plan
-        Of the last wave; not set where epsilon is infinite.
+        Of the last wave that asks about features; not set where epsilon is infinite.
+    judging_plan_ : Plan or None
+        Of the wave that judges models, if there was one; not set where epsilon is infinite.
     projection_ : Projection or None
         Fitted on the public sample.
     statistics_ : Statistics
@@ -188,7 +205,7 @@ class LocalNB(PrivateEstimator):
             "'auto', 'pairs', 'paper' or a Plan", lambda: Plan, *get_args(Design)
         ),
         "numeric": make_choice_rule("bins", "gaussian"),
-        "bins": BINS_RULE,
+        "bins": AUTO_BINS_RULE,
         "cut": make_choice_rule("width", "frequency-of-public-sample"),
         "theta": make_number_rule(
             "a number from 0 to 1", lambda theta: 0 <= theta <= 1, PrivacyError
@@ -203,6 +220,7 @@ class LocalNB(PrivateEstimator):
             "a data frame, a 2-d array, or a pair of one and its classes", _check_public_sample
         ).allow_none("if there is none"),
         "waves": make_integer_rule("a whole number of at least 1", 1),
+        "judge": make_flag_rule(),
         "assignment": make_choice_rule("draw", "groups"),
         **SHUFFLE_RULES,
         "likelihood": LIKELIHOOD_RULE,
@@ -222,7 +240,7 @@ class LocalNB(PrivateEstimator):
         oracle: str = "auto",
         plan: Design | Plan = "auto",
         numeric: Literal["bins", "gaussian"] = "bins",
-        bins: Any = 8,
+        bins: Any = "auto",
         cut: Literal["width", "frequency-of-public-sample"] = "width",
         theta: float | None = None,
         approach: MeanApproach = "hybrid",
@@ -231,6 +249,7 @@ class LocalNB(PrivateEstimator):
         projection: PCA | DCA | None = None,
         public_sample: Any = None,
         waves: int = 1,
+        judge: bool = True,
         assignment: Literal["groups", "draw"] = "groups",
         shuffled: bool = False,
         delta: float = 1e-8,
@@ -255,6 +274,7 @@ class LocalNB(PrivateEstimator):
         self.projection = projection
         self.public_sample = public_sample
         self.waves = waves
+        self.judge = judge
         self.assignment = assignment
         self.shuffled = shuffled
         self.delta = delta
@@ -294,7 +314,9 @@ class LocalNB(PrivateEstimator):
         self, training_rows: TrainingRows, params: CheckedParams, charge: ChargeCallback
     ) -> Statistics:
         statistics = self._estimate_statistics(training_rows, params, charge)
-        scoring = Scoring(params["postprocess"], likelihood=params["likelihood"])
+        scoring = replace(
+            statistics.scoring, postprocess=params["postprocess"], likelihood=params["likelihood"]
+        )
         return replace(statistics, projection=self.projection_, scoring=scoring)
 
     def _estimate_statistics(
@@ -315,6 +337,10 @@ class LocalNB(PrivateEstimator):
         charge(Guarantee.make_unprotected())
         if params["numeric"] == "gaussian":
             return count_arrays(schema, columns, training_rows.class_codes)
+        if bins == "auto":  # there is no noise
+            bins = choose_bins(
+                [feature for feature in schema.features if isinstance(feature, Numeric)], 0.0
+            )
         return count_arrays(
             schema, columns, training_rows.class_codes, CountRequest(bins, moments=None)
         )
@@ -327,21 +353,29 @@ class LocalNB(PrivateEstimator):
         public_sample, sample_classes = _get_public_sample(schema, params)
         return fit_projection(params["projection"], schema, public_sample, sample_classes)
 
-    def _resolve_bins(self, schema: Schema, params: CheckedParams) -> Bins:
-        bins: Bins = params["bins"]
+    def _resolve_bins(self, schema: Schema, params: CheckedParams) -> AutoBins:
+        bins: AutoBins = params["bins"]
         if params["cut"] == "width":
             return bins
         original_schema = schema if self.projection_ is None else self.projection_.input_schema
         public_sample, _ = _get_public_sample(original_schema, params)
         if self.projection_ is not None:
             public_sample = self.projection_.transform_columns(public_sample)
-        return compute_quantile_cuts(schema, public_sample, bins)
+        return compute_quantile_cuts(
+            schema, public_sample, USUAL_BIN_COUNT if bins == "auto" else bins
+        )
 
     def _simulate_collection(
-        self, training_rows: TrainingRows, bins: Bins, params: CheckedParams, charge: ChargeCallback
+        self,
+        training_rows: TrainingRows,
+        bins: AutoBins,
+        params: CheckedParams,
+        charge: ChargeCallback,
     ) -> Statistics:
-        wave_count, class_codes = params["waves"], training_rows.class_codes
-        respondents = -(-len(class_codes) // wave_count)  # of the first wave, which is the largest
+        class_codes, wave_count = training_rows.class_codes, params["waves"]
+        judges = _count_judges(len(class_codes), params)
+        answering_people = len(class_codes) - judges
+        respondents = -(-answering_people // wave_count)  # of the first wave, which is the largest
         plan = self._make_plan(training_rows, bins, respondents, {}, params)
         columns = {name: np.asarray(column) for name, column in training_rows.columns.items()}
         # refuse invalid values before the charge
@@ -349,36 +383,55 @@ class LocalNB(PrivateEstimator):
         # nobody is in two waves
         charge(with_simulation_assumption(plan.make_guarantee(respondents), SIMULATION_ASSUMPTION))
         random = as_random(params["random_state"])
-        row_order = (
-            np.argsort(random.words(len(class_codes)), kind="stable") if wave_count > 1 else None
-        )
+        row_order = None
+        if wave_count > 1 or judges:
+            row_order = np.argsort(random.words(len(class_codes)), kind="stable")
         wave_statistics: list[Statistics] = []
         wave_sizes: list[int] = []
         for wave_index in range(wave_count):
-            wave_rows = slice(None) if row_order is None else row_order[wave_index::wave_count]
+            wave_rows = (
+                slice(None)
+                if row_order is None
+                else row_order[wave_index:answering_people:wave_count]
+            )
             respondents = len(class_codes[wave_rows])
             if respondents == 0:
                 continue
             if wave_index:
                 focus = compute_focus(estimate(combine_waves(wave_statistics, wave_sizes), "bayes"))
-                plan = self._make_plan(training_rows, bins, respondents, focus, params)
+                plan = self._make_plan(training_rows, plan.bins, respondents, focus, params)
             self.plan_ = plan
-            tally = simulate_tally(plan, encoded_answers[wave_rows], random)
-            guarantee = with_simulation_assumption(
-                plan.make_guarantee(respondents), SIMULATION_ASSUMPTION
+            wave_statistics.append(
+                estimate_statistics(*_simulate_wave(plan, encoded_answers[wave_rows], random))
             )
-            wave_statistics.append(estimate_statistics(tally, guarantee))
             wave_sizes.append(respondents)
-        return (
+        statistics = (
             combine_waves(wave_statistics, wave_sizes)
             if len(wave_statistics) > 1
             else wave_statistics[0]
         )
+        self.judging_plan_: Plan | None = None
+        if row_order is None or not judges:
+            return statistics
+        return self._judge(statistics, encoded_answers[row_order[answering_people:]], random)
+
+    def _judge(self, statistics: Statistics, records: PlanRecords, random: Random) -> Statistics:
+        """Let the people who did not answer yet judge the models of those who did."""
+        shuffle = self.plan_.shuffled
+        judging_plan = make_judging_plan(
+            self.plan_,
+            None,
+            self.plan_.epsilon,
+            statistics,
+            None if shuffle is None else replace(shuffle, respondents=len(records)),
+        )
+        self.judging_plan_ = judging_plan
+        return apply_verdicts(statistics, *_simulate_wave(judging_plan, records, random))
 
     def _make_plan(
         self,
         training_rows: TrainingRows,
-        bins: Bins,
+        bins: AutoBins,
         respondents: int,
         focus: Mapping[str, float],
         params: CheckedParams,
@@ -411,6 +464,27 @@ class LocalNB(PrivateEstimator):
                 respondents_all_waves=len(training_rows.class_codes),
             ),
         )
+
+
+def _count_judges(people: int, params: CheckedParams) -> int:
+    """Count how many people judge candidate models: none where it does not pay."""
+    is_possible = (
+        params["judge"]
+        and params["plan"] in ("auto", "pairs")
+        and params["numeric"] == "bins"
+        and params["postprocess"] in (None, "bayes")
+    )
+    delta = params["delta"] if params["shuffled"] else None
+    return compute_judges(people, params["epsilon"], delta) if is_possible else 0
+
+
+def _simulate_wave(
+    plan: Plan, records: PlanRecords, random: Random
+) -> tuple[Tally[Plan], Guarantee]:
+    """Simulate the reports of one wave; return their tally and what the people are promised."""
+    return simulate_tally(plan, records, random), with_simulation_assumption(
+        plan.make_guarantee(len(records)), SIMULATION_ASSUMPTION
+    )
 
 
 def _get_public_sample(

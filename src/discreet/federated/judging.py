@@ -28,14 +28,10 @@ from pydantic import Field
 
 from discreet.arrays import Array, Floats, Integers
 from discreet.errors import SchemaError
-from discreet.estimation.candidates import (
-    CandidateModel,
-    CandidateModelBody,
-    choose_candidate,
-    rank_features,
-)
+from discreet.estimation.candidates import choose_candidate, rank_features
 from discreet.estimation.from_statistics import estimate
 from discreet.files.documents import Body, compute_digest
+from discreet.model.candidate import CandidateModel, CandidateModelBody
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics
 

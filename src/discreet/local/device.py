@@ -170,6 +170,10 @@ class RecordRandomizer(Collection):
                 _make_vectors(self.schema, plan_question.features, plan_question.power, records),
                 random,
             )
+        if plan_question.candidate is not None:
+            columns = {**columns, self.schema.target: records.classes}
+            is_right = plan_question.candidate.predict(columns) == records.classes
+            return mechanism.encode(mechanism.perturb(is_right.astype(np.int64), random))
         for name in plan_question.features:
             # of a number that is asked by its mean: cell 0 where it is there, cell 1 where not
             column = np.isnan(columns[name]) if name in self.mean_features else columns[name]

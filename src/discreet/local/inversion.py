@@ -62,8 +62,7 @@ def estimate_statistics(tally: Tally[Plan], guarantee: Guarantee | None = None) 
         of 1.96 standard errors holds the true number of them about 95 times in 100.
     """
     plan, respondents = tally.collection, tally.people
-    if respondents == 0:
-        raise EstimationError("the tally is empty; nothing can be estimated from no reports")
+    _require_features(tally)
     class_estimates: list[CountEstimate] = []
     cell_estimates: dict[str, list[CountEstimate]] = {name: [] for name in plan.cells}
     mean_estimates: dict[tuple[str, int], _MeanEstimate] = {}
@@ -109,6 +108,16 @@ def estimate_statistics(tally: Tally[Plan], guarantee: Guarantee | None = None) 
         ),
         projection=plan.projection,
     )
+
+
+def _require_features(tally: Tally[Plan]) -> None:
+    if tally.people == 0:
+        raise EstimationError("the tally is empty; nothing can be estimated from no reports")
+    if tally.collection.judges_models:
+        raise EstimationError(
+            "the reports of this plan only say which candidate model is right; give its tally "
+            "last, after those of the earlier waves"
+        )
 
 
 @dataclass(frozen=True)
@@ -354,7 +363,7 @@ def compute_precision(plan: Plan, respondents: int) -> list[CellPrecision]:
     inverse_variances: dict[str, float] = {}
     asked_shares: dict[str, float] = {}
     for question, question_share in zip(plan.questions, plan.shares, strict=True):
-        if not isinstance(question.mechanism, FrequencyOracle):
+        if not isinstance(question.mechanism, FrequencyOracle) or plan.judges_models:
             continue
         uniform_shares = np.full(question.mechanism.size, 1 / question.mechanism.size)
         for axis, name in enumerate((plan.schema.target, *question.features)):

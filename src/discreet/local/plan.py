@@ -20,11 +20,11 @@ import numpy as np
 from pydantic import Field
 
 from discreet.arrays import Floats, Integers
-from discreet.errors import FormatError, PrivacyError, SchemaError
+from discreet.errors import EstimationError, FormatError, PrivacyError, SchemaError
 from discreet.files.atomic_writing import read_text
 from discreet.files.documents import Body, load_document
 from discreet.local.device import RecordRandomizer
-from discreet.local.question import Question, QuestionBody
+from discreet.local.question import VERDICTS, Question, QuestionBody
 from discreet.privacy.guarantee import INFERRED_REASON, Charge, Guarantee, format_odds_sentence
 from discreet.privacy.shuffling import Blanket, Shuffle, ShuffleBody
 from discreet.randomness import Random
@@ -32,12 +32,14 @@ from discreet.schema.cells import Cells
 from discreet.schema.projection import Projection, ProjectionBody
 from discreet.schema.schema import Categorical, Numeric, Schema, SchemaBody
 
-__all__ = ["Assignment", "Design", "Plan", "Question", "Wave"]
+__all__ = ["Assignment", "Design", "Plan", "Question", "Wave", "WaveDesign"]
 
 Assignment = Literal["draw", "groups"]
 Design = Literal["auto", "pairs", "paper"]
+WaveDesign = Literal[Design, "judge"]
+"""A later wave may also judge candidate models that follow from the earlier ones."""
 DIGEST_PATTERN = re.compile("sha256:[0-9a-f]{64}")
-VERSION = 4
+VERSION = 5
 
 MAX_REPORTS_PER_PERSON = 1000
 """Largest number of reports that one person may send to one plan."""
@@ -55,16 +57,16 @@ class Wave:
         Expected in all waves together: the class question is asked by it.
     plan, tally : str
         Digests of the plan before this one and of its tally. That plan names its own predecessor.
-    kind : {"auto", "pairs", "paper"}
+    kind : {"auto", "pairs", "paper", "judge"}
     oracle : str
-        How the questions were made: see :func:`~discreet.local.planning.make_plan`.
+        How the questions were made: see :func:`~discreet.local.waves.next_plan`.
     """
 
     number: int
     respondents: int
     plan: str
     tally: str
-    kind: Design = "auto"
+    kind: WaveDesign = "auto"
     oracle: str = "auto"
 
     def __post_init__(self) -> None:
@@ -178,6 +180,8 @@ class Plan(RecordRandomizer):
         object.__setattr__(self, "shares", np.array(weights, float) / float(sum(weights)))
         for question_number, question in enumerate(self.questions):
             self._check_question(question_number, question)
+        if len({question.candidate is None for question in self.questions}) > 1:
+            raise SchemaError("questions that judge a model make a plan of their own")
         self._check_edges()
         if self.shuffled is not None:
             self._check_shuffled(self.shuffled)
@@ -190,7 +194,13 @@ class Plan(RecordRandomizer):
                 f"{self.epsilon!r} per person for {self.reports} "
                 f"report{'s' * (self.reports > 1)}"
             )
-        if question.power == 0:
+        if question.candidate is not None:
+            cell_count = VERDICTS
+            question.candidate.check_cells(
+                len(self.schema.classes),
+                {name: self.cells[name].size for name in question.features},
+            )
+        elif question.power == 0:
             cell_count = math.prod(self.get_table_shape(question))
         else:
             cell_count = len(self.schema.classes) * len(question.features)
@@ -244,10 +254,24 @@ class Plan(RecordRandomizer):
             [(share, question.blanket) for share, question in weighted_questions]
         )
 
+    @property
+    def bins(self) -> dict[str, int | list[float]]:
+        """Bins of the numbers that are asked by cell: of another plan they make the same cells."""
+        return {
+            name: list(cells.edges[1:-1]) or 1
+            for name, cells in self.cells.items()
+            if isinstance(self.schema[name], Numeric)
+        }
+
     def get_table_shape(self, question: Question) -> tuple[int, ...]:
         """(classes, cells of the first feature, …) of a question about cells."""
         class_count = len(self.schema.classes)
         return (class_count, *(self.cells[name].size for name in question.features))
+
+    @property
+    def judges_models(self) -> bool:
+        """Whether every question judges a candidate model by one bit."""
+        return self.questions[0].candidate is not None
 
     @property
     def question_outcomes(self) -> int:
@@ -362,7 +386,7 @@ class Plan(RecordRandomizer):
                 None if body.shuffled is None else body.shuffled.to_shuffle(),
                 None if body.wave is None else Wave(**body.wave.model_dump()),
             )
-        except (SchemaError, PrivacyError) as error:
+        except (SchemaError, PrivacyError, EstimationError) as error:
             raise FormatError(f"this plan contradicts itself: {error}") from None
         stated_digest, canonical_bytes = json.loads(text).get("digest"), plan.encode_canonical()
         if (
@@ -396,7 +420,7 @@ class WaveBody(Body):
     respondents: int
     plan: str
     tally: str
-    kind: Design
+    kind: WaveDesign
     oracle: str
 
 

@@ -16,12 +16,13 @@ import numpy as np
 
 from discreet.errors import PrivacyError, SchemaError
 from discreet.local.plan import Assignment, Design, Plan, Question, Wave, split_epsilon
-from discreet.mechanisms.frequency import FrequencyOracle, make_oracle
+from discreet.mechanisms.frequency import DE, FrequencyOracle, make_oracle
 from discreet.mechanisms.mean import DuchiMany, HybridMany, LaplaceMean, MeanOracle, OneBit
 from discreet.mechanisms.mean import PiecewiseMany as Piecewise
 from discreet.mechanisms.oracle import compute_question_cost
 from discreet.privacy.rounding import to_shortest_float
 from discreet.privacy.shuffling import Blanket, Shuffle
+from discreet.schema.binning import USUAL_BIN_COUNT, choose_bins
 from discreet.schema.cells import (
     Bins,
     Cells,
@@ -34,9 +35,12 @@ from discreet.schema.projection import DCA, PCA, Projection, fit_projection
 from discreet.schema.schema import Numeric, Schema
 
 __all__ = [
+    "AutoBins",
     "PlanOptions",
+    "compute_auto_bins",
     "compute_quantile_cuts",
     "compute_question_cost",
+    "compute_shuffled_local_epsilon",
     "learn_from_sample",
     "make_plan",
 ]
@@ -52,6 +56,7 @@ MAX_CLASS_SHARE = 0.2
 """Largest share of respondents who are asked for the class alone because of that error."""
 
 MeanApproach = Literal[1, 2, 3, "hybrid"]
+AutoBins = Literal["auto"] | Bins
 QuestionShare = tuple[Question, float]
 """A question whose weight is not yet known, and its share of the respondents."""
 
@@ -70,8 +75,9 @@ class PlanOptions:
         Frequency oracle of all questions, or the best for each.
     theta : float, optional
         Threshold of the oracle "the".
-    bins : int or mapping, default 8
-        How numeric features are cut.
+    bins : "auto", int or mapping
+        How numeric features are cut; "auto" follows from the noise that respondents, epsilon,
+        classes and features let expect (:func:`~discreet.schema.binning.choose_bins`).
     numeric : {"bins", "gaussian"}
         Whether numeric features are asked by bin or by mean and mean square. Of numbers that may
         be missing, some people are asked whether they are.
@@ -100,7 +106,7 @@ class PlanOptions:
     kind: Design = "auto"
     oracle: str = "auto"
     theta: float | None = None
-    bins: Bins = 8
+    bins: AutoBins = "auto"
     numeric: Literal["bins", "gaussian"] = "bins"
     approach: MeanApproach = "hybrid"
     mechanism: Literal["one-bit", "duchi", "piecewise"] = "one-bit"
@@ -131,8 +137,8 @@ def make_plan(
         Total per person; divided among the reports if a person sends several. Of a shuffled
         collection: against everyone who sees only the shuffled reports.
     respondents : int, default 10000
-        How many are expected; only the class question depends on it. Of a shuffled collection:
-        the least number in the shuffle, on which the promise rests.
+        How many are expected; only the class question and ``bins="auto"`` depend on it. Of a
+        shuffled collection: the least number in the shuffle, on which the promise rests.
     options : PlanOptions
         Everything else.
 
@@ -149,12 +155,33 @@ def make_plan(
     if options.shuffled is None:
         return _make_local_plan(schema, epsilon, respondents, options)
     shuffle = Shuffle(to_shortest_float(epsilon), options.shuffled, respondents)
+    if options.bins == "auto":
+        local_epsilon = compute_shuffled_local_epsilon(shuffle)
+        options = replace(
+            options, bins=compute_auto_bins(schema, local_epsilon, respondents, options)
+        )
 
     def make_plan_and_blanket(local_epsilon: float) -> tuple[Plan, Blanket]:
         plan = _make_local_plan(schema, local_epsilon, respondents, options)
         return plan, plan.blanket
 
     return replace(shuffle.find_largest_local(make_plan_and_blanket), shuffled=shuffle)
+
+
+def compute_shuffled_local_epsilon(shuffle: Shuffle) -> float:
+    """Compute about what a shuffled report may lose by itself, before its plan is known.
+
+    That of randomized response; other questions may lose a little more or less.
+
+    Parameters
+    ----------
+    shuffle : Shuffle
+    """
+
+    def make_blanket(local_epsilon: float) -> tuple[float, Blanket]:
+        return local_epsilon, DE(local_epsilon, 2).blanket()
+
+    return shuffle.find_largest_local(make_blanket)
 
 
 def _make_local_plan(
@@ -177,8 +204,11 @@ def _make_local_plan(
         for feature in schema.features
         if options.numeric == "gaussian" and isinstance(feature, Numeric)
     )
+    bins = options.bins
+    if bins == "auto":
+        bins = compute_auto_bins(schema, epsilon, respondents, options)
     cells = {
-        feature.name: Cells.from_schema(schema, feature.name, options.bins)
+        feature.name: Cells.from_schema(schema, feature.name, bins)
         for feature in schema.features
         if feature not in by_mean
     }
@@ -215,6 +245,38 @@ def _make_local_plan(
         options.projection,
         wave=options.wave,
     )
+
+
+def compute_auto_bins(
+    schema: Schema, epsilon: float, respondents: int, options: PlanOptions = DEFAULT_OPTIONS
+) -> dict[str, int | list[float]]:
+    """Compute the bins that the expected noise of a cell suggests.
+
+    As if each feature were asked with the class, of equally many people, in D = 8 classes cells:
+    the standard error of an average cell, relative to it, is sqrt(c(D) D features / reports).
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the records as they are collected; where there is a projection its output is cut.
+    epsilon : float
+        Total per person; of shuffled reports their own.
+    respondents : int
+        Expected in this wave.
+    options : PlanOptions
+    """
+    if options.projection is not None:
+        schema = options.projection.output_schema
+    numeric_features = [feature for feature in schema.features if isinstance(feature, Numeric)]
+    if options.numeric == "gaussian" or not numeric_features:
+        return {}
+    cells = len(schema.classes) * USUAL_BIN_COUNT
+    oracle = make_oracle(
+        options.oracle, cells, split_epsilon(epsilon, options.reports), options.theta
+    )
+    reports = (options.respondents_all_waves or respondents) * options.reports
+    cell_variance = compute_question_cost(oracle) * cells * len(schema.features) / reports
+    return choose_bins(numeric_features, math.sqrt(cell_variance))
 
 
 @dataclass(frozen=True)
@@ -382,10 +444,10 @@ class _QuestionMaker:
 def learn_from_sample(
     schema: Schema,
     path: str,
-    bins: Bins,
+    bins: AutoBins,
     cut: Literal["width", "quantile"] = "width",
     components: PCA | DCA | None = None,
-) -> tuple[Bins, Projection | None]:
+) -> tuple[AutoBins, Projection | None]:
     """Learn the cut points and the projection of a plan from records that are public anyway.
 
     Parameters
@@ -393,8 +455,8 @@ def learn_from_sample(
     schema : Schema
     path : str
         A CSV or Parquet file of public records.
-    bins : int or mapping
-        How numeric features are cut.
+    bins : "auto", int or mapping
+        How numeric features are cut; 8 bins of equal frequency for "auto".
     cut : {"width", "quantile"}
         Bins of equal width, or of equal frequency in the sample.
     components : PCA or DCA, optional
@@ -418,7 +480,9 @@ def learn_from_sample(
         )
         projection = fit_projection(components, schema, columns, classes)
         columns, schema = projection.transform_columns(columns), projection.output_schema
-    return compute_quantile_cuts(schema, columns, bins) if cut == "quantile" else bins, projection
+    if cut == "quantile":
+        bins = compute_quantile_cuts(schema, columns, USUAL_BIN_COUNT if bins == "auto" else bins)
+    return bins, projection
 
 
 def compute_quantile_cuts(schema: Schema, sample: Mapping[str, Any], bins: Bins) -> Bins:

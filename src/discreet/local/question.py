@@ -17,12 +17,17 @@ from discreet.errors import PrivacyError, SchemaError
 from discreet.files.documents import Body
 from discreet.mechanisms.frequency import DE, SHE, SS, FrequencyOracle, make_oracle
 from discreet.mechanisms.mean import MEAN_ORACLES, LaplaceMean, MeanOracle
+from discreet.model.candidate import CandidateModel, CandidateModelBody
 from discreet.privacy.shuffling import Blanket
 
 __all__ = ["Question", "QuestionBody", "make_mean_oracle"]
 
 MAX_INTEGERS_PER_REPORT = 1 << 19
 """Integers in one report; a longer report would exceed what a collector accepts."""
+
+
+VERDICTS = 2
+"""Cells of a question that judges a model: wrong and right."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,9 @@ class Question:
         Share of the respondents who answer it, relative to the other questions.
     power : {0, 1, 2}
         0 for cells; 1 for numbers t scaled to [-1, 1], 2 for their squares 2 t^2 - 1.
+    candidate : CandidateModel, optional
+        Of a question that judges a model: the device reports cell 1 where it classifies the
+        record right and cell 0 where not, and nothing else about the features.
 
     Attributes
     ----------
@@ -53,6 +61,7 @@ class Question:
     mechanism: FrequencyOracle | MeanOracle
     weight: int
     power: Literal[0, 1, 2] = 0
+    candidate: CandidateModel | None = None
     width: int = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
 
@@ -65,6 +74,15 @@ class Question:
             expected_kind = "a frequency oracle" if self.power == 0 else "a mean oracle"
             raise SchemaError(
                 f"power {self.power} needs {expected_kind}, not {self.mechanism.name}"
+            )
+        if self.candidate is not None and not (
+            self.power == 0
+            and self.mechanism.size == VERDICTS
+            and {*self.features} == {*self.candidate.tables}
+        ):
+            raise SchemaError(
+                "a question that judges a model asks for the features of the model, with power 0, "
+                "and reports one of two cells: wrong or right"
             )
         object.__setattr__(self, "width", self.mechanism.width)
         sums_per_value = len(self.mechanism.units) if isinstance(self.mechanism, MeanOracle) else 1
@@ -153,7 +171,9 @@ class Question:
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
+        candidate = {} if self.candidate is None else {"candidate": self.candidate.to_body()}
         return {
+            **candidate,
             "features": list(self.features),
             "power": self.power,
             "weight": self.weight,
@@ -176,6 +196,7 @@ class QuestionBody(Body):
     epsilon: float
     theta: float | None
     parameters: dict[str, Any]
+    candidate: CandidateModelBody | None = None
 
     def to_question(self) -> Question:
         """Convert to a Question; the probabilities must be those of its epsilon."""
@@ -186,7 +207,8 @@ class QuestionBody(Body):
             )
         else:
             mechanism = make_mean_oracle(self.mechanism, self.parameters)
-        return Question(tuple(self.features), mechanism, self.weight, self.power)
+        candidate = None if self.candidate is None else self.candidate.to_candidate()
+        return Question(tuple(self.features), mechanism, self.weight, self.power, candidate)
 
 
 def make_mean_oracle(name: str, parameters: Mapping[str, Any]) -> MeanOracle:

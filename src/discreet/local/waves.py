@@ -19,26 +19,38 @@ from discreet.collection.tally import Tally
 from discreet.errors import EstimationError, SchemaError
 from discreet.estimation import estimate
 from discreet.local.inversion import CountEstimate, estimate_statistics, pool_counts
-from discreet.local.plan import Design, Plan, Wave
+from discreet.local.judging import make_candidates, make_judging_questions
+from discreet.local.plan import Plan, Wave, WaveDesign, split_epsilon
 from discreet.local.planning import PlanOptions, make_plan
 from discreet.model import CellFactor, NaiveBayesModel
-from discreet.privacy.shuffling import Shuffle
-from discreet.schema.schema import Numeric, Schema
+from discreet.privacy.rounding import to_shortest_float
+from discreet.privacy.shuffling import Blanket, Shuffle
+from discreet.schema.schema import Schema
 from discreet.statistics.statistics import Statistics, Table
 
-__all__ = ["check_shares", "combine_waves", "compute_focus", "make_next_plan", "next_plan"]
+__all__ = [
+    "check_shares",
+    "combine_waves",
+    "compute_focus",
+    "make_judging_plan",
+    "make_next_plan",
+    "next_plan",
+]
 
 
 def next_plan(
     tallies: Sequence[Tally[Plan]],
     respondents: int,
     *,
-    kind: Design = "auto",
+    kind: WaveDesign = "auto",
     oracle: str = "auto",
     epsilon: float | None = None,
     shuffled: Shuffle | None = None,
 ) -> Plan:
     """Make the plan of the next wave, which asks more about the features that mattered before.
+
+    Or, with the kind "judge", the last one: it asks whether models that follow from the earlier
+    waves are right (:mod:`discreet.local.judging`).
 
     Parameters
     ----------
@@ -46,9 +58,11 @@ def next_plan(
         Of all earlier waves, in their order.
     respondents : int
         Expected in all waves together.
-    kind : {"auto", "pairs", "paper"}
+    kind : {"auto", "pairs", "paper", "judge"}
+        "judge" asks people to judge candidate models; otherwise as in
+        :func:`~discreet.local.planning.make_plan`.
     oracle : str, default "auto"
-        As in :func:`~discreet.local.planning.make_plan`.
+        As there; judging is always by randomized response.
     epsilon : float, optional
         That of the wave before, if not given.
     shuffled : Shuffle, optional
@@ -59,15 +73,19 @@ def next_plan(
     Plan
         For the same schema, bins, projection and assignment as the wave before.
     """
-    focus = _compute_focus_after(tallies)
+    earlier_statistics = _combine_earlier_waves(tallies)
     last_tally = tallies[-1]
     previous_plan = last_tally.collection
     wave_number = 2 if previous_plan.wave is None else previous_plan.wave.number + 1
     wave = Wave(wave_number, respondents, previous_plan.digest, last_tally.digest, kind, oracle)
-    if shuffled is not None:
-        return _make_wave_plan(previous_plan, wave, shuffled.epsilon, focus, shuffled)
     return _make_wave_plan(
-        previous_plan, wave, previous_plan.epsilon if epsilon is None else epsilon, focus
+        previous_plan,
+        wave,
+        (previous_plan.epsilon if epsilon is None else epsilon)
+        if shuffled is None
+        else shuffled.epsilon,
+        earlier_statistics,
+        shuffled,
     )
 
 
@@ -77,6 +95,8 @@ def make_next_plan(
     epsilon: float,
     respondents: int,
     options: PlanOptions,
+    *,
+    judge: bool = False,
 ) -> Plan:
     """Make the plan of the next wave from the options of a first one.
 
@@ -91,13 +111,15 @@ def make_next_plan(
         unless ``options`` says.
     options : PlanOptions
         What the first wave has fixed for all is taken from there.
+    judge : bool, default False
+        Whether people judge candidate models instead of answering about features.
     """
     if tallies[-1].collection.original != schema:
         raise SchemaError("the earlier waves follow another schema than the one given")
     return next_plan(
         tallies,
         options.respondents_all_waves or respondents,
-        kind=options.kind,
+        kind="judge" if judge else options.kind,
         oracle=options.oracle,
         epsilon=epsilon,
         shuffled=None
@@ -138,7 +160,7 @@ def check_shares(plan: Plan, tallies: Sequence[Tally[Plan]]) -> None:
         ordered_tallies[-1].collection,
         plan.wave,
         plan.epsilon,
-        _compute_focus_after(ordered_tallies),
+        _combine_earlier_waves(ordered_tallies),
     )
     if expected_plan.digest != replace(plan, shuffled=None).digest:
         raise EstimationError(
@@ -147,7 +169,7 @@ def check_shares(plan: Plan, tallies: Sequence[Tally[Plan]]) -> None:
         )
 
 
-def _compute_focus_after(tallies: Sequence[Tally[Plan]]) -> dict[str, float]:
+def _combine_earlier_waves(tallies: Sequence[Tally[Plan]]) -> Statistics:
     if not tallies:
         raise EstimationError("a later wave follows the tallies of the earlier ones; give them")
     if any(tally.collection.mean_features for tally in tallies):
@@ -164,24 +186,23 @@ def _compute_focus_after(tallies: Sequence[Tally[Plan]]) -> dict[str, float]:
             )
     if tallies[0].collection.wave is not None:
         raise EstimationError("the first tally is of a later wave; give those before it, too")
+    if tallies[-1].collection.judges_models:
+        raise EstimationError("nothing follows after people have judged; train the model")
     wave_statistics = [estimate_statistics(tally) for tally in tallies]
-    return compute_focus(
-        estimate(combine_waves(wave_statistics, [tally.people for tally in tallies]), "bayes")
-    )
+    if len(tallies) == 1:
+        return wave_statistics[0]
+    return combine_waves(wave_statistics, [tally.people for tally in tallies])
 
 
 def _make_wave_plan(
     previous_plan: Plan,
     wave: Wave,
     epsilon: float,
-    focus: dict[str, float],
+    earlier_statistics: Statistics,
     shuffled: Shuffle | None = None,
 ) -> Plan:
-    bins = {
-        name: list(cells.edges[1:-1]) or 1
-        for name, cells in previous_plan.cells.items()
-        if isinstance(previous_plan.schema[name], Numeric)
-    }
+    if wave.kind == "judge":
+        return make_judging_plan(previous_plan, wave, epsilon, earlier_statistics, shuffled)
     oracle_thetas = {
         getattr(question.mechanism, "theta", None) for question in previous_plan.questions
     } - {None}
@@ -193,16 +214,62 @@ def _make_wave_plan(
             kind=wave.kind,
             oracle=wave.oracle,
             theta=oracle_thetas.pop() if wave.oracle == "the" and oracle_thetas else None,
-            bins=bins,
+            bins=previous_plan.bins,
             assignment=previous_plan.assignment,
             reports=previous_plan.reports,
-            focus=focus,
+            focus=compute_focus(estimate(earlier_statistics, "bayes")),
             projection=previous_plan.projection,
             shuffled=None if shuffled is None else shuffled.delta,
             wave=wave,
             respondents_all_waves=wave.respondents,
         ),
     )
+
+
+def make_judging_plan(
+    previous_plan: Plan,
+    wave: Wave | None,
+    epsilon: float,
+    earlier_statistics: Statistics,
+    shuffled: Shuffle | None = None,
+) -> Plan:
+    """Make the plan of a wave that judges the models which follow from earlier ones.
+
+    Parameters
+    ----------
+    previous_plan : Plan
+        Its schema, edges, projection, assignment and number of reports are kept.
+    wave : Wave or None
+    epsilon : float
+        Total per person; not used where the reports are shuffled.
+    earlier_statistics : Statistics
+        Of all earlier waves together.
+    shuffled : Shuffle, optional
+    """
+    candidates = make_candidates(earlier_statistics)
+
+    def make_local_plan(local_epsilon: float) -> Plan:
+        report_epsilon = split_epsilon(local_epsilon, previous_plan.reports)
+        questions = make_judging_questions(candidates, report_epsilon)
+        asked_features = {name for question in questions for name in question.features}
+        return replace(
+            previous_plan,
+            epsilon=local_epsilon,
+            questions=questions,
+            edges={
+                name: edges for name, edges in previous_plan.edges.items() if name in asked_features
+            },
+            shuffled=None,
+            wave=wave,
+        )
+
+    def make_plan_and_blanket(local_epsilon: float) -> tuple[Plan, Blanket]:
+        plan = make_local_plan(local_epsilon)
+        return plan, plan.blanket
+
+    if shuffled is None:
+        return make_local_plan(to_shortest_float(epsilon))
+    return replace(shuffled.find_largest_local(make_plan_and_blanket), shuffled=shuffled)
 
 
 def compute_focus(model: NaiveBayesModel) -> dict[str, float]:

@@ -119,7 +119,12 @@ def make_published_estimator(epsilon: float, **options: Any) -> Any:
     """
     from discreet.estimators import LocalNB
 
-    paper_options = {"plan": "paper", "postprocess": "paper", "assignment": "draw"}
+    paper_options: dict[str, Any] = {
+        "plan": "paper",
+        "postprocess": "paper",
+        "assignment": "draw",
+        "bins": 8,
+    }
     return LocalNB(epsilon, **(paper_options | options))
 
 

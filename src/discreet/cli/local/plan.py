@@ -73,6 +73,8 @@ train = make_train_command(PLAN)
         "--respondents 10000 -o plan.json",
         "discreet local plan people.schema.json --epsilon 1 --respondents 30000 "
         "--after tally1.json -o plan2.json",
+        "discreet local plan people.schema.json --epsilon 1 --respondents 30000 "
+        "--after tally1.json --judge -o plan2.json",
     )
 )
 @click.argument("path", metavar="SCHEMA")
@@ -97,6 +99,12 @@ train = make_train_command(PLAN)
     multiple=True,
     metavar="TALLY",
     help="Tally of an earlier wave; give those of all earlier waves, in order. The plan names it.",
+)
+@click.option(
+    "--judge",
+    is_flag=True,
+    help="With --after: people judge candidate models made from the earlier tallies, each by one "
+    "randomized bit. It pays for a fifth of at least 75,000 people at epsilon 1, of 20,000 at 4.",
 )
 @click.option(
     "--everyone",
@@ -124,9 +132,7 @@ train = make_train_command(PLAN)
 @click.option(
     "--bins",
     type=click.IntRange(1, 1024),
-    default=8,
-    show_default=True,
-    help="Number of bins of each numeric feature.",
+    help="Number of bins of each numeric feature; if left out, by the expected noise.",
 )
 @click.option(
     "--numeric",
@@ -195,9 +201,14 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
     """
     from discreet.local.planning import make_plan
 
-    tally_paths = chosen.pop("after")
+    tally_paths, judge = chosen.pop("after"), chosen.pop("judge")
     epsilon, respondents = chosen.pop("epsilon"), chosen.pop("respondents")
     schema, options = _make_options(path, chosen)
+    if judge and (not tally_paths or (options.kind, options.oracle) != ("auto", "auto")):
+        raise click.UsageError(
+            "--judge goes with --after, without --kind and --oracle: models follow from earlier "
+            "tallies and are judged by randomized response"
+        )
     if tally_paths:
         from discreet.collection.ingest import read_tally
         from discreet.local.waves import make_next_plan
@@ -205,7 +216,7 @@ def plan(path: str, output: str | None, as_json: bool, **chosen: Any) -> None:
         _refuse_fixed_options(options)
         tallies = [read_tally(PLAN.kind, tally_path) for tally_path in tally_paths]
         with error_context(", ".join(tally_paths)):
-            new_plan = make_next_plan(schema, tallies, epsilon, respondents, options)
+            new_plan = make_next_plan(schema, tallies, epsilon, respondents, options, judge=judge)
     else:
         new_plan = make_plan(schema, epsilon, respondents, options)
     if as_json and output is None:
@@ -235,6 +246,7 @@ def _make_options(path: str, chosen: dict[str, Any]) -> tuple[Schema, PlanOption
     chosen["shuffled"] = shuffle_delta if chosen["shuffled"] else None
     chosen["approach"] = approach if approach == "hybrid" else int(approach)
     chosen["respondents_all_waves"] = chosen.pop("everyone")
+    chosen["bins"] = chosen["bins"] or "auto"
     if pca is not None and dca is not None:
         raise click.UsageError("give --pca or --dca, one of them")
     if (sample_path is None) != (pca is None and dca is None and cut == "width"):
@@ -301,6 +313,8 @@ def check(path: str, after: tuple[str, ...], as_json: bool) -> None:
 
 
 def _format_question(question: Question, plan: Plan) -> str:
+    if question.candidate is not None:
+        return f"judge: {plan.schema.target} by {len(question.features)} features"
     feature_text = " + ".join([plan.schema.target, *question.features])
     return {0: feature_text, 1: f"means: {feature_text}", 2: f"squares: {feature_text}"}[
         question.power
@@ -387,9 +401,7 @@ def _print_plan(plan: Plan, source: str | None) -> None:
 @click.option(
     "--bins",
     type=click.IntRange(1, 1024),
-    default=8,
-    show_default=True,
-    help="Bins of numeric features.",
+    help="Bins of each numeric feature; if left out, by the expected noise.",
 )
 @json_option
 def size(
@@ -397,7 +409,7 @@ def size(
     epsilon: float,
     precision: float | None,
     respondents: int | None,
-    bins: int,
+    bins: int | None,
     as_json: bool,
 ) -> None:
     """Find the number of respondents for a wanted precision, or the precision for a number.
@@ -412,10 +424,11 @@ def size(
 
     if (precision is None) == (respondents is None):
         raise click.UsageError("give --precision or --respondents, one of them")
-    public_schema, plan_options = Schema.read(schema), PlanOptions(bins=bins)
+    public_schema, plan_options = Schema.read(schema), PlanOptions(bins=bins or "auto")
     if respondents is None:
         assert precision is not None
         collection_plan = make_plan(public_schema, epsilon, options=plan_options)
+        plan_options = PlanOptions(bins=collection_plan.bins)
         worst_error = compute_precision(collection_plan, 1)[0].standard_error
         respondents = compute_required_respondents(worst_error, precision)
     collection_plan = make_plan(public_schema, epsilon, respondents, plan_options)

@@ -22,7 +22,7 @@ export { perturb } from "./mechanisms.js";
 export { Source, SystemSource, Tape } from "./random.js";
 import type { Answer, Answers, Drawn, Hash, JsonObject, ReportOptions } from "./types.js";
 import type { Source } from "./random.js";
-/** @import { Answer, Answers, Device, Drawn, Hash, JsonObject, PlanBody, Projection, ReportOptions } from "./types.js" */
+/** @import { Answer, Answers, Candidate, Device, Drawn, Hash, JsonObject, PlanBody, Projection, ReportOptions } from "./types.js" */
 /** @import { QuestionnaireBody, Schema } from "./types.js" */
 /** @import { Source } from "./random.js" */
 /** A plan or questionnaire, and what a respondent's device does with it. See `collectionOf`. */

@@ -28,7 +28,7 @@ export { DrawError } from "./cells.js";
 export { perturb } from "./mechanisms.js";
 export { Source, SystemSource, Tape } from "./random.js";
 
-/** @import { Answer, Answers, Device, Drawn, Hash, JsonObject, PlanBody, Projection, ReportOptions } from "./types.js" */
+/** @import { Answer, Answers, Candidate, Device, Drawn, Hash, JsonObject, PlanBody, Projection, ReportOptions } from "./types.js" */
 /** @import { QuestionnaireBody, Schema } from "./types.js" */
 /** @import { Source } from "./random.js" */
 
@@ -182,9 +182,13 @@ function makePlanDevice(body) {
   /** @type {(name: string) => boolean} */
   const isNumeric = (name) => !getCells(name).feature.values && (averagedNames.has(name) || !Object.hasOwn(edges, name));
   questions.forEach((question, k) => {
-    const { features, power, mechanism, parameters, weight } = question;
+    const { features, power, mechanism, parameters, weight, candidate } = question;
     const sizes = features.map((name) => (power ? 1 : getCells(name).size));
-    const size = (power ? features.length : 1) * sizes.reduce((product, cellCount) => product * cellCount, targetCells.size);
+    const cellTotal = (power ? features.length : 1) * sizes.reduce((product, cellCount) => product * cellCount, targetCells.size);
+    const size = candidate ? VERDICTS : cellTotal;
+    if (candidate && (power || features.some(isNumeric) || !isCandidate(candidate, features, sizes, targetCells.size))) {
+      throw new DrawError("document", `question ${k} judges a model that does not fit the plan`);
+    }
     const isKnownOracle = Object.hasOwn(power ? MEAN_ORACLES : CELL_ORACLES, mechanism) && Number(parameters.largest ?? 0) < 2 ** 53;
     const sizesMatch = size === parameters.size && (parameters.active ?? features.length) === features.length;
     const loss = Math.max(lossOf(mechanism, parameters), question.epsilon) * body.reports;
@@ -247,7 +251,8 @@ function makePlanDevice(body) {
       })) };
     },
     randomize(question, { classCell, columns }, source) {
-      const { features, power, mechanism, parameters } = questions[question];
+      const { features, power, mechanism, parameters, candidate } = questions[question];
+      if (candidate) return perturb(mechanism, parameters, Number(decide(candidate, columns) === classCell), source);
       if (power === 0) {
         const cell = features.reduce((sum, name) => {
           const value = columns.get(name);
@@ -264,6 +269,33 @@ function makePlanDevice(body) {
       return perturb(mechanism, parameters, vector, source);
     },
   };
+}
+
+const VERDICTS = 2; // cells of a question that judges a model: wrong, right
+const MAX_SCORE = 2 ** 20; // largest absolute value of a whole score
+
+/**
+ * Whether the whole scores of a model fit the features of its question.
+ * @param {Candidate} candidate
+ * @param {string[]} features
+ * @param {number[]} sizes
+ * @param {number} classCount
+ */
+function isCandidate({ offsets, tables }, features, sizes, classCount) {
+  /** @type {(scores: number[], length: number) => boolean} */
+  const areScores = (scores, length) => scores.length === length && scores.every((score) => Number.isInteger(score) && Math.abs(score) <= MAX_SCORE);
+  return areScores(offsets, classCount) && Object.keys(tables).length === features.length && features.every((name, k) => Object.hasOwn(tables, name)
+    && tables[name].length === classCount && tables[name].every((scores) => areScores(scores, sizes[k])));
+}
+
+/**
+ * The class that a model decides for: the one with the largest score, of equal ones the first.
+ * @param {Candidate} candidate
+ * @param {Map<string, number>} columns
+ */
+function decide({ offsets, tables }, columns) {
+  const scores = offsets.map((offset, c) => Object.keys(tables).reduce((sum, name) => sum + tables[name][c][Number(columns.get(name))], offset));
+  return scores.indexOf(Math.max(...scores));
 }
 
 /** Zero where a number is missing, and the largest number for infinity. @param {number} number */
@@ -367,7 +399,7 @@ export async function collectionOf(bytes, { digest, unprotected = false, sha256 
   return collection;
 }
 
-const VERSIONS = new Map([["discreet/plan", 4], ["discreet/questionnaire", 1]]);
+const VERSIONS = new Map([["discreet/plan", 5], ["discreet/questionnaire", 1]]);
 
 /** SHA-256 of nothing (FIPS 180-4). */
 const EMPTY_DIGEST = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

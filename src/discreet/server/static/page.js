@@ -101,6 +101,8 @@ function renderStart() {
   const { announcement, collection } = survey, { introduction, purpose } = announcedWords();
   const count = listScreens().reduce((sum, screen) => sum + screen.names.length, 0), minutes = Math.max(1, Math.ceil(count * SECONDS_PER_QUESTION / 60));
   const device = collection.document.device, handScreens = device !== undefined && device !== "software" && makeHandScreens(collection, getWords);
+  const isVerdict = describeProtection(collection, survey.question).some(({ sent }) => sent === "verdict");
+  const promiseKey = device === "hand" ? "start.promise.hand" : isVerdict ? "start.promise.verdict" : "start.promise";
   const startAnswering = (/** @type {boolean} */ usesHand) => { if (usesHand !== byHand) answers.clear(); byHand = usesHand; goTo(1); };
   renderScreen(
     getTitle(),
@@ -109,7 +111,7 @@ function renderStart() {
     announcement.asks && h("p", { class: "asks" }, say("start.asks", { who: announcement.asks })),
     ...makeParagraphs(introduction || collection.document.introduction || ""),
     ...makeParagraphs(purpose ?? ""),
-    collection.void.length === 0 && h("p", { class: "promise" }, say(device === "hand" ? "start.promise.hand" : "start.promise")),
+    collection.void.length === 0 && h("p", { class: "promise" }, say(promiseKey)),
     collection.void.length === 0 && collection.epsilon > WEAK_EPSILON && h("p", { class: "warning" }, say("weak")),
     survey.hasAnsweredEarlier && h("p", { class: "note" }, say("start.earlier")),
     h("ul", { class: "facts" },

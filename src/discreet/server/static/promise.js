@@ -79,8 +79,10 @@ export function lossOf(name, params) {
 export function describeProtection(collection, question = 0) {
   const body = collection.document;
   if (!collection.isSheet) {
-    const { mechanism, parameters } = body.questions[question];
-    return [{ names: collection.asked(question), mechanism, epsilon: lossOf(mechanism, parameters), ...findChances(mechanism, parameters) }];
+    const { mechanism, parameters, candidate } = body.questions[question], chances = findChances(mechanism, parameters);
+    /** @type {PartProtection["sent"]} */
+    const sent = candidate && chances.sent !== "noise" ? "verdict" : chances.sent;
+    return [{ names: collection.asked(question), mechanism, epsilon: lossOf(mechanism, parameters), ...chances, sent }];
   }
   return body.channels.map((/** @type {JsonObject} */ channel, /** @type {number} */ k) => {
     const names = /** @type {string[]} */ (body.groups[k].questions);

@@ -124,7 +124,10 @@ function describeReport({ survey, getWords }, report) {
   /** @type {(cells: [string, number][]) => HTMLElement} */
   const listAnswers = (cells) => h("dl", {}, ...cells.flatMap(([name, cell]) => [h("dt", {}, getWords(name).wording), h("dd", {}, formatCell(name, cell))]));
   let textKey = "sent.coded", answerList = null;
-  if (collection.isSheet) {
+  if (describeProtection(collection, report.question).some(({ sent }) => sent === "verdict")) {
+    const { mechanism, parameters } = collection.document.questions[report.question], cells = listCells(mechanism, parameters, value);
+    textKey = cells.length === 1 ? (cells[0] ? "sent.right" : "sent.wrong") : "sent.coded";
+  } else if (collection.isSheet) {
     textKey = "sent.answers";
     answerList = listAnswers(collection.names.map((name, k) => [name, value[k]]));
   } else if (collection.asked(report.question).every((name) => collection.choices(name))) {

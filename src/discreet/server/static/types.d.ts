@@ -83,7 +83,15 @@ export interface Projection {
   matrix: number[][];
   components: { name: string }[];
 }
+/** A model as whole numbers, which a question may ask people to judge. */
+export interface Candidate {
+  /** What every record adds to the score of each class. */
+  offsets: number[];
+  /** What each cell of each feature adds: classes by cells. */
+  tables: { [name: string]: number[][] };
+}
 export interface Question {
+  candidate?: Candidate;
   features: string[];
   power: number;
   weight: number;
@@ -133,10 +141,10 @@ export interface PartProtection {
   epsilon: number;
   /**
    * What is sent: the answers or others ("answers"), a set that may hold the true answer ("set"),
-   * or numbers with noise ("noise").
+   * numbers with noise ("noise"), or whether a model is right about the person ("verdict").
    */
-  sent: "answers" | "set" | "noise";
-  /** P(the true answers are sent, or are in the set); null for numbers with noise. */
+  sent: "answers" | "set" | "noise" | "verdict";
+  /** P(the true answers are sent, or are in the set, or the true verdict is sent); null for noise. */
   truth: number | null;
   /** P(a certain other answer is sent, or is in the set); null where no single number applies. */
   other: number | null;
