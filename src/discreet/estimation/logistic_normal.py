@@ -54,8 +54,8 @@ MAX_STEP_HALVINGS = 8
 """How often a step that makes the loss worse is halved, at most."""
 MAX_STEP_SIZE = 1e-2
 """Steps end when no standardised parameter moves further than this."""
-MAX_BLOCK_NUMBERS = 1 << 21
-"""Numbers in the blocks of all classes that are solved at once: 16 MB at 8 bytes each."""
+MAX_BLOCK_NUMBERS = 1 << 14
+"""Numbers in the blocks of all classes that are solved at once, in the processor's cache."""
 TINY = 1e-12
 
 
@@ -352,11 +352,14 @@ class _LawBatch:
             laws = slice(first_law, first_law + laws_at_once)
             grid_points = self.grid_points[laws]
             p, c = conditional[laws], squared_slopes[laws]
-            crossed = (c - 0.5 * c.sum(axis=2, keepdims=True) * p)[..., None] * p[:, :, None]
-            curvatures = -crossed - np.swapaxes(crossed, 2, 3)
-            curvatures[..., diagonal, diagonal] += c
-            cell_roots = self.table_prior.cell_roots[grid_points][:, None]
-            curvatures = np.swapaxes(cell_roots, 2, 3) @ curvatures @ cell_roots
+            roots = self.table_prior.cell_roots[grid_points]
+            weighted_roots = np.swapaxes(roots, 1, 2)[:, None] * c[:, :, None]
+            curvatures = weighted_roots @ roots[:, None]
+            crossed = (p @ roots)[..., None] * (
+                (c - 0.5 * c.sum(axis=2, keepdims=True) * p) @ roots
+            )[:, :, None]
+            curvatures -= crossed
+            curvatures -= np.swapaxes(crossed, 2, 3)
             own_variances = self.table_prior.own_variances[grid_points, None, None, None]
             own_blocks = own_variances * curvatures
             own_blocks[..., diagonal, diagonal] += 1
