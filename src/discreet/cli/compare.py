@@ -98,7 +98,8 @@ def compare(
 
     READS RAW DATA, and its output is not protected: run it only where the table may be read, and
     keep what it prints as confidential as the table. Every method is cross-validated at every
-    epsilon, with 95 % intervals. Randomness is seeded, so that a run can be repeated.
+    epsilon, with 95 % intervals. Randomness is seeded, so that a run can be repeated. The method
+    histogram-delta shows what a delta of 1e-6 besides epsilon would gain (discreet train --delta).
     """
     from discreet.compare.comparison import ComparisonSettings, read_labelled_rows
     from discreet.compare.comparison import compare_methods as run_comparison

@@ -16,8 +16,12 @@ __all__ = ["METHODS", "TRUST_MODELS", "ComparedMethod", "TrustModel", "select_me
 
 CLASS_EPSILON_SHARE = 0.3
 """Share of a survey's epsilon that the class gets, at least."""
-DEFAULT_METHODS = ("histogram", "moments", "masks", "questions", "auto", "de", "oue")
+DEFAULT_METHODS = (
+    "histogram", "histogram-delta", "moments", "masks", "questions", "auto", "de", "oue"
+)  # fmt: skip
 """Methods that are tried if none are named."""
+COMPARED_DELTA = 1e-6
+"""Delta of the method that has one: far below one divided by the people of most tables."""
 THETA_STEPS = 1 << 40
 """Denominator of the thetas, which are rounded down to it."""
 MAX_SHEET_BINS = 4
@@ -72,11 +76,18 @@ class ComparedMethod:
     make_estimator: EstimatorFactory
     is_default: bool = False
 
+    @property
+    def delta(self) -> float:
+        """The delta that it promises besides epsilon; most promise epsilon alone."""
+        return COMPARED_DELTA if self.name.endswith("-delta") else 0.0
 
-def _make_central(method: Any, schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
+
+def _make_central(
+    method: Any, schema: Schema, epsilon: float, bins: int, seed: int, delta: float = 0.0
+) -> Any:
     from discreet.estimators import CentralNB
 
-    return CentralNB(epsilon, method=method, schema=schema, random_state=seed)
+    return CentralNB(epsilon, delta=delta, method=method, schema=schema, random_state=seed)
 
 
 def _make_local(schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
@@ -148,6 +159,12 @@ def _make_federated(numeric: Any, schema: Schema, epsilon: float, bins: int, see
 
 METHOD_ROWS: list[tuple[str, str, str, EstimatorFactory]] = [
     ("histogram", "central", "noisy tables, the default", partial(_make_central, "histogram")),
+    (
+        "histogram-delta",
+        "central",
+        f"the same with a delta of {COMPARED_DELTA:g}",
+        partial(_make_central, "histogram", delta=COMPARED_DELTA),
+    ),
     ("moments", "central", "noisy means and variances", partial(_make_central, "moments")),
     ("smooth", "central", "smooth sensitivity", partial(_make_central, "smooth")),
     ("global", "central", "global sensitivity", partial(_make_central, "global")),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.compare.methods import TRUST_MODELS
+from discreet.compare.methods import METHODS, TRUST_MODELS
 from discreet.display.charts import ChartSeries
 from discreet.model.evaluation import Scores
 from discreet.privacy.guarantee import format_rounded_up
@@ -192,11 +192,14 @@ class Comparison:
         ]
 
     def find_best(self, trust: str, epsilon: float) -> MethodResult:
-        """The most accurate method of a trust model at an epsilon."""
+        """The most accurate method of a trust model at an epsilon.
+
+        What promises less, a delta besides epsilon, counts only where there is nothing else.
+        """
         results = [
             result for result in self.results if (result.trust, result.epsilon) == (trust, epsilon)
         ]
-        return max(results, key=lambda result: result.accuracy)
+        return max(results, key=lambda result: (not METHODS[result.method].delta, result.accuracy))
 
     def make_accuracy_series(self) -> list[ChartSeries]:
         """Accuracy against epsilon: each trust model's best method, no privacy, and a majority."""
@@ -227,7 +230,7 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """One sentence per trust model that is less accurate than the most frequent class."""
+        """One sentence per trust model below the most frequent class, and on what has a delta."""
         label, share = self.majority_class
         remarks = []
         for trust in self.trust_models:
@@ -243,6 +246,13 @@ class Comparison:
                 remarks.append(
                     f"{trust}: less accurate than always saying “{label}” at epsilon "
                     f"{epsilons_text}; it needs more people, fewer questions or a larger epsilon."
+                )
+        for name in self.settings.methods:
+            if delta := METHODS[name].delta:
+                remarks.append(
+                    f"{name}: promises delta {delta:g} besides epsilon, which is a weaker promise "
+                    "with less noise where there are many features; it is not counted as the best "
+                    "of its trust model."
                 )
         return remarks
 
