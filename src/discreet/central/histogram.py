@@ -5,7 +5,7 @@
    are cut, and whether step 5 takes place. If there are too few, 30 % chooses the best features.
 3. The rest: each used feature's class-by-cell table. A record is in one cell of each.
 4. Post-processing: class totals pooled over all tables.
-5. With enough people, 5 to 10 % of the budget chooses between a few scorings. With more of them
+5. With enough people, 5 to 15 % of the budget chooses between a few scorings. With more of them
    a third to two thirds correct what the model gets wrong instead (corrections.py).
 6. With enough people, 3 % chooses how sure the probabilities may be (temperature.py).
 
@@ -34,6 +34,7 @@ from discreet.central.budget import (
 from discreet.central.corrections import CorrectionBudget, apply_corrections
 from discreet.central.selection import (
     CELL_PENALTY,
+    MANY_CLASSES,
     MIN_SIGNAL_FINE_BINS,
     FeatureSelection,
     RowSample,
@@ -64,10 +65,18 @@ FEATURE_SELECTION_SHARE = Fraction(30, 100)
 docs/experiments/central.md."""
 MIN_SCORING_SHARE = Fraction(5, 100)
 """Smallest share of the budget for the choice of scoring."""
-MAX_EXTRA_SCORING_PERCENT = 5
-"""Percentage points of the budget that may be added to that share."""
-MIN_PEOPLE_TIMES_EPSILON = 30
-"""Least people * epsilon of the choice of scoring; it gets the smallest share that reaches it."""
+MAX_EXTRA_SCORING_PERCENT = 10
+"""Percentage points of the budget that may be added to that share; 5 and 10 compared:
+docs/experiments/central.md, "Accuracy that falls"."""
+SUFFICIENT_PEOPLE_TIMES_EPSILON = 60
+"""People * epsilon that suffice for the choice of scoring: it gets the smallest share that reaches
+them; 30 and 60 compared as above."""
+MIN_PEOPLE_TIMES_EPSILON = 45
+"""Least people * epsilon of the choice of scoring at its largest share; with fewer, none is made:
+300 people at epsilon 1."""
+MIN_PEOPLE_TIMES_EPSILON_PER_CLASS = 7.5
+"""With many classes the choice gets the smallest share, and only where people * epsilon is at least
+this times classes; 7.5 and 15 compared: docs/experiments/central.md, "Many classes"."""
 MIN_VARIANCE = 1e-6
 """Floor of a noise variance, in squared counts, for numerical safety."""
 EXACT_BINNING_EPSILON = 8
@@ -205,13 +214,12 @@ def _select_affordable_features(
     """
     feature_count = len(source.schema.features)
     selection_cost, table_cost = budget.total * FEATURE_SELECTION_SHARE, budget.remaining
-    if (
-        source.count_sensitivity == 1
-        and class_counts.people * budget.compute_selection_epsilon(budget.total * MIN_SCORING_SHARE)
-        >= MIN_PEOPLE_TIMES_EPSILON
-    ):
-        table_cost -= budget.total * MIN_SCORING_SHARE
-        table_cost -= TemperatureBudget.from_people(budget, class_counts.people).cost
+    if source.count_sensitivity == 1:
+        people, class_count = class_counts.people, len(source.schema.classes)
+        scoring_cost = _compute_scoring_cost(budget, people, class_count)
+        table_cost -= scoring_cost
+        if scoring_cost:
+            table_cost -= TemperatureBudget.from_people(budget, people).cost
     # of the Laplace law with the variance that the tables of one, two, … all features have
     noise_scales = [
         budget.compute_noise_scale((table_cost - selection_cost) / table_count)
@@ -261,16 +269,28 @@ def _plan_scoring(
                 correction_budget,
                 TemperatureBudget.from_people(budget, sampled_people),
             )
-    # a few of all features may still be better: more candidates, so the choice may cost more
-    extra_percents = range(MAX_EXTRA_SCORING_PERCENT + 1) if all_features else (0,)
-    for extra_percent in extra_percents:
-        scoring_cost = budget.total * (MIN_SCORING_SHARE + Fraction(extra_percent, 100))
-        scoring_epsilon = budget.compute_selection_epsilon(scoring_cost)
-        if people * scoring_epsilon >= MIN_PEOPLE_TIMES_EPSILON:
-            row_share = compute_subsample_share(scoring_epsilon, people)
-            temperature_budget = TemperatureBudget.from_people(budget, people * float(row_share))
-            return ScoringPlan(scoring_cost, row_share, temperature_budget=temperature_budget)
-    return ScoringPlan()
+    scoring_cost = _compute_scoring_cost(budget, people, len(schema.classes))
+    if not scoring_cost:
+        return ScoringPlan()
+    row_share = compute_subsample_share(budget.compute_selection_epsilon(scoring_cost), people)
+    temperature_budget = TemperatureBudget.from_people(budget, people * float(row_share))
+    return ScoringPlan(scoring_cost, row_share, temperature_budget=temperature_budget)
+
+
+def _compute_scoring_cost(budget: Budget, people: float, class_count: int) -> Fraction:
+    """What the choice of scoring costs, by what is already private; 0 with too few people."""
+    if class_count >= MANY_CLASSES:  # the tables need the budget more
+        cost = budget.total * MIN_SCORING_SHARE
+        people_times_epsilon = people * budget.compute_selection_epsilon(cost)
+        is_enough = people_times_epsilon >= MIN_PEOPLE_TIMES_EPSILON_PER_CLASS * class_count
+        return cost if is_enough else Fraction(0)
+    cost, people_times_epsilon = Fraction(0), 0.0
+    for extra_percent in range(MAX_EXTRA_SCORING_PERCENT + 1):
+        cost = budget.total * (MIN_SCORING_SHARE + Fraction(extra_percent, 100))
+        people_times_epsilon = people * budget.compute_selection_epsilon(cost)
+        if people_times_epsilon >= SUFFICIENT_PEOPLE_TIMES_EPSILON:
+            return cost
+    return cost if people_times_epsilon >= MIN_PEOPLE_TIMES_EPSILON else Fraction(0)
 
 
 def _release_tables(
@@ -368,7 +388,9 @@ def _build_cells(
             noise_scale = math.sqrt(max(noise_variances[feature.name], MIN_VARIANCE) / 2)
             signal_to_noise = people / (len(schema.classes) * noise_scale)
             feature_edges = compute_inner_edges(
-                feature, compute_bin_count(signal_to_noise), signal_to_noise >= MIN_SIGNAL_FINE_BINS
+                feature,
+                compute_bin_count(signal_to_noise, len(schema.classes)),
+                signal_to_noise >= MIN_SIGNAL_FINE_BINS,
             )
         edges_by_feature[feature.name] = feature_edges
     return build_cells(schema, edges_by_feature)

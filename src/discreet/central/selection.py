@@ -45,6 +45,7 @@ from discreet.statistics.statistics import Table
 from discreet.tables.source import Source
 
 __all__ = [
+    "MANY_CLASSES",
     "MIN_SIGNAL_FINE_BINS",
     "FeatureSelection",
     "RowSample",
@@ -73,6 +74,11 @@ BINS_EXPONENT = 0.3
 """Power of people / (classes * noise scale) with which the number of bins grows."""
 MIN_BINS = 8
 """Fewest bins of a numeric feature by the default rule."""
+MANY_CLASSES = 10
+"""With at least so many classes, numeric features are cut half as finely; 4 to 8 bins compared:
+docs/experiments/central.md, "Many classes"."""
+MAX_SIGNAL_HALVED_BINS = 80.0
+"""The same rule as ever from this people / (classes * noise scale) on: half as many lose there."""
 MAX_BINS = 64
 """Most bins of a numeric feature by the default rule."""
 MIN_SIGNAL_FINE_BINS = 2.0
@@ -285,21 +291,26 @@ def merge_cells(table: Table, coarser_cells: Cells) -> Table:
     )
 
 
-def compute_bin_count(signal_to_noise: float) -> int:
+def compute_bin_count(signal_to_noise: float, class_count: int = 2) -> int:
     """Number of equal-width bins: 4 signal_to_noise^0.3 as a power of two, 8 to 64.
+
+    Half of it where there are many classes and much noise.
 
     Parameters
     ----------
     signal_to_noise : float
         People / (classes * Laplace scale), from a private estimate of the people.
+    class_count : int
 
     >>> [compute_bin_count(u) for u in (0, 1, 10, 100, 10_000, 1_000_000)]
     [8, 8, 8, 16, 64, 64]
+    >>> [compute_bin_count(u, 26) for u in (0, 1, 10, 50, 100)]
+    [4, 4, 4, 8, 16]
     """
-    if signal_to_noise <= 1:
-        return MIN_BINS
-    wanted_bins = BINS_AT_UNIT_SIGNAL * signal_to_noise**BINS_EXPONENT
-    return int(min(max(2 ** round(math.log2(wanted_bins)), MIN_BINS), MAX_BINS))
+    is_halved = class_count >= MANY_CLASSES and signal_to_noise < MAX_SIGNAL_HALVED_BINS
+    wanted_bins = BINS_AT_UNIT_SIGNAL * max(signal_to_noise, 1.0) ** BINS_EXPONENT
+    bin_count = int(min(max(2 ** round(math.log2(wanted_bins)), MIN_BINS), MAX_BINS))
+    return bin_count // 2 if is_halved else bin_count
 
 
 def compute_inner_edges(
