@@ -390,18 +390,20 @@ def test_selected_features_get_the_noise_that_is_less(monkeypatch, feature_count
     assert (charges[f"choice of feature 1 of {feature_count}"] > 0) is is_gaussian
 
 
+@pytest.mark.parametrize("all_features", [True, False])
 @pytest.mark.parametrize(
-    ("people", "all_features", "percent"),
+    ("people", "percent"),
     [
-        (50, True, 0),  # 50 * 5 * 10 % is less than 30
-        (60, True, 10),
-        (100, True, 6),
-        (100, False, 0),  # a choice of few features pays for the smallest share only
-        (120, False, 5),
-        (2000, False, 5),
+        (59, 0),  # 59 * 5 * 15 % is less than 45
+        (60, 15),
+        (80, 15),
+        (100, 12),
+        (200, 6),
+        (250, 5),
+        (2000, 5),
     ],
 )
-def test_the_choice_of_scoring_gets_the_smallest_share_that_suffices(people, all_features, percent):
+def test_the_choice_of_scoring_gets_the_smallest_share_that_suffices(people, percent, all_features):
     plan = histogram._plan_scoring(
         make_source(10),
         Budget(5.0),
@@ -414,6 +416,13 @@ def test_the_choice_of_scoring_gets_the_smallest_share_that_suffices(people, all
     assert plan.correction_budget is None
     # 200 people times 15 % are 30
     assert plan.temperature_budget.cost == (Fraction(15, 100) if people >= 200 else 0)
+
+
+@pytest.mark.parametrize(("people", "percent"), [(1499, 0), (1501, 5), (100_000, 5)])
+def test_with_many_classes_a_choice_is_made_where_it_is_cheap(people, percent):
+    """Of ten classes from 75 people * epsilon on: 1500 at 5 % of 1."""
+    cost = histogram._compute_scoring_cost(Budget(1.0), people, 10)
+    assert cost == Fraction(percent, 100)
 
 
 def plan_for_many(choices=ALL_CHOICES, all_features=True, **weights):

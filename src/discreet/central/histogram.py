@@ -5,7 +5,7 @@
    are cut, and whether step 5 takes place. If there are too few, 30 % chooses the best features.
 3. The rest: each used feature's class-by-cell table. A record is in one cell of each.
 4. Post-processing: class totals pooled over all tables.
-5. With enough people, 5 to 10 % of the budget chooses between a few scorings. With more of them
+5. With enough people, 5 to 15 % of the budget chooses between a few scorings. With more of them
    a third to two thirds correct what the model gets wrong instead (corrections.py).
 6. With enough people, 3 % chooses how sure the probabilities may be (temperature.py).
 
@@ -50,7 +50,7 @@ from discreet.central.temperature import TemperatureBudget, choose_temperature
 from discreet.estimation.log_ratios import LogRatios
 from discreet.privacy.accountant import ChoiceStep, NoiseStep, ReleaseStep
 from discreet.randomness import Random
-from discreet.schema.binning import compute_noise_edges
+from discreet.schema.binning import MANY_CLASSES, compute_noise_edges
 from discreet.schema.cells import Cells, build_cells
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.scoring import Correction, Scoring
@@ -67,10 +67,18 @@ FEATURE_SELECTION_SHARE = Fraction(30, 100)
 docs/experiments/central.md."""
 MIN_SCORING_SHARE = Fraction(5, 100)
 """Smallest share of the budget for the choice of scoring."""
-MAX_EXTRA_SCORING_PERCENT = 5
-"""Percentage points of the budget that may be added to that share."""
-MIN_PEOPLE_TIMES_EPSILON = 30
-"""Least people * epsilon of the choice of scoring; it gets the smallest share that reaches it."""
+MAX_EXTRA_SCORING_PERCENT = 10
+"""Percentage points of the budget that may be added to that share; 5 and 10 compared:
+docs/experiments/central.md, "Accuracy that falls"."""
+SUFFICIENT_PEOPLE_TIMES_EPSILON = 60
+"""People * epsilon that suffice for the choice of scoring: it gets the smallest share that reaches
+them; 30 and 60 compared as above."""
+MIN_PEOPLE_TIMES_EPSILON = 45
+"""Least people * epsilon of the choice of scoring at its largest share; with fewer, none is made:
+300 people at epsilon 1."""
+MIN_PEOPLE_TIMES_EPSILON_PER_CLASS = 7.5
+"""With many classes the choice gets the smallest share, and only where people * epsilon is at least
+this times classes; 7.5 and 15 compared: docs/experiments/central.md, "Many classes"."""
 MIN_VARIANCE = 1e-6
 """Floor of a noise variance, in squared counts, for numerical safety."""
 EXACT_BINNING_EPSILON = 8
@@ -269,18 +277,15 @@ def _compute_noise_scales(
     source: Source, budgets: Sequence[Budget], class_counts: NoisyClassCounts
 ) -> list[float]:
     """Scale of the Laplace law with the variance that the tables of 1, 2, … all features have."""
-    feature_count = len(source.schema.features)
+    feature_count, people = len(source.schema.features), class_counts.people
     scales_by_budget = []
     for budget in budgets:
         table_cost = budget.remaining - budget.total * FEATURE_SELECTION_SHARE
-        scoring_cost = budget.total * MIN_SCORING_SHARE
-        scoring_epsilon = budget.compute_selection_epsilon(scoring_cost)
-        if (
-            source.count_sensitivity == 1
-            and class_counts.people * scoring_epsilon >= MIN_PEOPLE_TIMES_EPSILON
-        ):
+        if source.count_sensitivity == 1:
+            scoring_cost = _compute_scoring_cost(budget, people, len(source.schema.classes))
             table_cost -= scoring_cost
-            table_cost -= TemperatureBudget.from_people(budget, class_counts.people).cost
+            if scoring_cost:
+                table_cost -= TemperatureBudget.from_people(budget, people).cost
         table_costs = [table_cost / table_count for table_count in range(1, feature_count)]
         table_costs.append(budget.remaining / feature_count)
         scales_by_budget.append([budget.compute_noise_scale(cost) for cost in table_costs])
@@ -343,16 +348,28 @@ def _plan_scoring(
                 correction_budget,
                 TemperatureBudget.from_people(budget, sampled_people),
             )
-    # a few of all features may still be better: more candidates, so the choice may cost more
-    extra_percents = range(MAX_EXTRA_SCORING_PERCENT + 1) if all_features else (0,)
-    for extra_percent in extra_percents:
-        scoring_cost = budget.total * (MIN_SCORING_SHARE + Fraction(extra_percent, 100))
-        scoring_epsilon = budget.compute_selection_epsilon(scoring_cost)
-        if people * scoring_epsilon >= MIN_PEOPLE_TIMES_EPSILON:
-            row_share = compute_subsample_share(scoring_epsilon, people)
-            temperature_budget = TemperatureBudget.from_people(budget, people * float(row_share))
-            return ScoringPlan(scoring_cost, row_share, temperature_budget=temperature_budget)
-    return ScoringPlan()
+    scoring_cost = _compute_scoring_cost(budget, people, len(schema.classes))
+    if not scoring_cost:
+        return ScoringPlan()
+    row_share = compute_subsample_share(budget.compute_selection_epsilon(scoring_cost), people)
+    temperature_budget = TemperatureBudget.from_people(budget, people * float(row_share))
+    return ScoringPlan(scoring_cost, row_share, temperature_budget=temperature_budget)
+
+
+def _compute_scoring_cost(budget: Budget, people: float, class_count: int) -> Fraction:
+    """What the choice of scoring costs, by what is already private; 0 with too few people."""
+    if class_count >= MANY_CLASSES:  # the tables need the budget more
+        cost = budget.total * MIN_SCORING_SHARE
+        people_times_epsilon = people * budget.compute_selection_epsilon(cost)
+        is_enough = people_times_epsilon >= MIN_PEOPLE_TIMES_EPSILON_PER_CLASS * class_count
+        return cost if is_enough else Fraction(0)
+    cost, people_times_epsilon = Fraction(0), 0.0
+    for extra_percent in range(MAX_EXTRA_SCORING_PERCENT + 1):
+        cost = budget.total * (MIN_SCORING_SHARE + Fraction(extra_percent, 100))
+        people_times_epsilon = people * budget.compute_selection_epsilon(cost)
+        if people_times_epsilon >= SUFFICIENT_PEOPLE_TIMES_EPSILON:
+            return cost
+    return cost if people_times_epsilon >= MIN_PEOPLE_TIMES_EPSILON else Fraction(0)
 
 
 def _release_tables(
@@ -449,6 +466,6 @@ def _build_cells(
         if feature_edges is None:
             noise_scale = math.sqrt(max(noise_variances[feature.name], MIN_VARIANCE) / 2)
             signal_to_noise = people / (len(schema.classes) * noise_scale)
-            feature_edges = compute_noise_edges(feature, signal_to_noise)
+            feature_edges = compute_noise_edges(feature, signal_to_noise, len(schema.classes))
         edges_by_feature[feature.name] = feature_edges
     return build_cells(schema, edges_by_feature)

@@ -2,9 +2,9 @@
 
 A corrected model starts from noisy tables and moves their scores by noisy sums of residuals G and
 curvatures H (corrections.py). The classifier without noise is the same start, corrected by the
-exact sums. Those are drawn from their posterior law: beforehand the exact residuals of a correction
-are N(0, t^2), with t^2 what their noisy squares exceed the noise by; H is normal around the noisy
-one. The step of exact sums knows no noise (s^2 = 0).
+exact sums. Those are drawn from their posterior law: beforehand the exact residual of a cell is
+N(0, H + H^2 t^2), with t^2 from what all noisy squares exceed noise and chance by; H is normal
+around the noisy one. The step of exact sums knows no noise (s^2 = 0).
 
 Tables that no correction is about are drawn as well, their counts normal around the noisy ones.
 The noise of a corrected table cancels in the first order: residuals are counted given that table,
@@ -26,7 +26,10 @@ from discreet.statistics.statistics import Statistics
 
 __all__ = ["draw_corrected_models"]
 
-MIN_COUNT = 1.0  # people per class and cell, below which a logarithm would say too much
+MIN_COUNT = 1.0
+"""Least pseudo-count of a class and cell, in people: a logarithm would say too much without."""
+MIN_CURVATURE = 1e-3
+"""Floor of a noisy curvature, in people, for numerical safety."""
 
 
 def draw_corrected_models(
@@ -65,22 +68,18 @@ def draw_corrected_models(
 
 def _draw_exact_correction(noisy_correction: Correction, rng: np.random.Generator) -> Correction:
     """Exact sums that the noisy ones of a correction leave possible."""
-    signal_variance = max(
-        float(np.mean(noisy_correction.residuals**2)) - noisy_correction.variance, 0.0
-    )
-    signal_share = (
-        signal_variance / (signal_variance + noisy_correction.variance)
-        if noisy_correction.variance
-        else 1.0
-    )
-    noise_std = np.sqrt(noisy_correction.variance)
-    residual_noise = (
-        np.sqrt(signal_share) * noise_std * rng.standard_normal(noisy_correction.residuals.shape)
-    )
+    residuals, noise_variance = noisy_correction.residuals, noisy_correction.variance
+    curvatures = np.maximum(noisy_correction.curvatures, MIN_CURVATURE)
+    excess_squares = float((residuals**2 - noise_variance - curvatures).sum())
+    change_variance = max(excess_squares, 0.0) / (len(residuals) * float((curvatures**2).sum()))
+    signal_variances = curvatures + change_variance * curvatures**2
+    signal_shares = signal_variances / (signal_variances + noise_variance)
+    noise_std = np.sqrt(noise_variance)
+    residual_noise = np.sqrt(signal_shares) * noise_std * rng.standard_normal(residuals.shape)
     drawn_curvatures = noisy_correction.curvatures + noise_std * rng.standard_normal(
-        noisy_correction.curvatures.shape
+        curvatures.shape
     )
-    drawn_residuals = signal_share * noisy_correction.residuals + residual_noise
+    drawn_residuals = signal_shares * residuals + residual_noise
     return Correction(noisy_correction.groups, drawn_residuals, drawn_curvatures, 0.0)
 
 
@@ -89,9 +88,14 @@ def _draw_log_ratio_noise(
 ) -> Floats:
     """How far noise may have moved log P(cell | class), (draws, classes, cells)."""
     table = statistics.tables[name]
-    noisy_counts = np.maximum(np.asarray(table.counts, float), MIN_COUNT)
-    count_noise = np.sqrt(table.variances) * rng.standard_normal((draws, *noisy_counts.shape))
-    log_changes = np.log(np.maximum(noisy_counts + count_noise, MIN_COUNT) / noisy_counts)
+    noise_std = np.sqrt(table.variances)
+    pseudo_counts = MIN_COUNT + noise_std / 2  # of the estimate that shrinks them
+    noisy_counts = np.maximum(np.asarray(table.counts, float), 0.0)
+    count_noise = noise_std * rng.standard_normal((draws, *noisy_counts.shape))
+    log_changes = np.log(
+        (np.maximum(noisy_counts + count_noise, 0.0) + pseudo_counts)
+        / (noisy_counts + pseudo_counts)
+    )
     return np.asarray(log_changes - log_changes.mean(axis=1, keepdims=True))
 
 

@@ -141,7 +141,7 @@ def compute_default_bins(
     noise_scale = max(changed_records * len(schema.features) / epsilon, 1.0)
     signal_to_noise = people / (len(schema.classes) * noise_scale)
     return {
-        feature.name: compute_noise_edges(feature, signal_to_noise)
+        feature.name: compute_noise_edges(feature, signal_to_noise, len(schema.classes))
         for feature in schema.features
         if isinstance(feature, Numeric) and feature.is_bounded
     }
