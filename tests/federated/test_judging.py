@@ -145,7 +145,7 @@ def test_twin_noise_for_one_candidate_exceeds_the_epsilon_of_judging():
 
 
 def test_what_the_receiver_opens_is_the_exact_number_and_every_providers_noise():
-    manifest, statistics = judging_manifest()
+    manifest, statistics = judging_manifest(epsilon=0.05)  # no share is 0 by chance: < 1e-7
     exact = counted(manifest, seed=3)
     machines = []
 
