@@ -74,20 +74,25 @@ def main() -> None:
         for epsilon in args.epsilons.split(",")
         for repeat in range(args.repeats)
     ]
-    found: dict[tuple[str, float], list[list[list[float]]]] = {}
+    print("| table | epsilon | majority | 8 bins | cuts | judged | change | log loss |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    found: list[list[list[float]]] = []
     with ProcessPoolExecutor(args.jobs) as pool:
         for name, epsilon, numbers in pool.map(measure, tasks):
-            found.setdefault((name, epsilon), []).append(numbers)
-    print("| table | epsilon | majority | 8 bins | cuts | judged | change | log loss |")
-    print("|---|---|---|---|---|---|---|---|")
-    for (name, epsilon), numbers in found.items():
-        results = np.array(numbers)  # (repeats, majority and ways, accuracy and loss)
-        mean, change = results.mean(axis=0), results[:, 3, 0] - results[:, 1, 0]
-        error = change.std(ddof=1) / math.sqrt(len(change)) if len(change) > 1 else math.nan
-        accuracies = " | ".join(f"{number:.3f}" for number in mean[:, 0])
-        losses = " → ".join(f"{number:.3f}" for number in mean[1:, 1])
-        changed = f"{change.mean():+.3f} ± {error:.3f}"
-        print(f"| {name} | {epsilon:g} | {accuracies} | {changed} | {losses} |")
+            found.append(numbers)
+            if len(found) == args.repeats:
+                print(describe(name, epsilon, np.array(found)), flush=True)
+                found.clear()
+
+
+def describe(name: str, epsilon: float, results: np.ndarray) -> str:
+    """A line of the table; results are (repeats, majority and ways, accuracy and log loss)."""
+    mean, change = results.mean(axis=0), results[:, 3, 0] - results[:, 1, 0]
+    error = change.std(ddof=1) / math.sqrt(len(change)) if len(change) > 1 else math.nan
+    accuracies = " | ".join(f"{number:.3f}" for number in mean[:, 0])
+    losses = " → ".join(f"{number:.3f}" for number in mean[1:, 1])
+    changed = f"{change.mean():+.3f} ± {error:.3f}"
+    return f"| {name} | {epsilon:g} | {accuracies} | {changed} | {losses} |"
 
 
 if __name__ == "__main__":

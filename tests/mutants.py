@@ -72,6 +72,7 @@ SHUFFLES = "tests/privacy/test_shuffle_privacy.py tests/collection/test_shuffle.
 MEMORY = "tests/collection/test_shuffle_memory.py"
 JUDGES = "tests/local/test_judging.py tests/privacy/test_judging_privacy.py"
 WAVES = "tests/local/test_waves.py tests/local/test_inversion.py"
+JUDGED = "tests/federated/test_judging.py"
 CLOCKS = "tests/federated/test_clocks.py"
 LEFT = "tests/federated/test_left_behind.py"
 KEYS = "tests/federated/test_key_proof.py"
@@ -705,6 +706,18 @@ MUTANTS = [
     Mutant("federated/agreement/manifest.py", "Manifest.block_noises",
            "2 if self.partition == 'vertical' else 1",
            "1", ROUNDS),
+    Mutant("federated/judging.py", "Judging.sensitivity",
+           "min(path_changes, len(self.percentages) - 1) + len(self.models) - 1",
+           "1", JUDGED),
+    Mutant("federated/judging.py", "Judging.sensitivity",
+           "1 if len(self.models[0].offsets) == 2 else 2",
+           "1", JUDGED),
+    Mutant("federated/judging.py", "Judging.count_rows",
+           "np.diff(correct_counts)",
+           "correct_counts[1:]", JUDGED),
+    Mutant("federated/agreement/promise.py", "compose_rounds",
+           "replace(first, assumptions=first_assumptions).compose_sequential(judging)",
+           "replace(first, assumptions=first_assumptions)", JUDGED),
     Mutant("federated/crypto/noise.py", "PolyaShares.required_shares",
            "self.parties - self.tolerated",
            "self.parties", ROUNDS),

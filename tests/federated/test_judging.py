@@ -39,7 +39,7 @@ from discreet.federated.judging import (
     make_judging,
     make_judging_manifest,
     pays_to_judge,
-    split_epsilon,
+    split_judging_epsilon,
 )
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.provider import _count_source
@@ -131,13 +131,22 @@ def test_replayed_with_a_neighbour_judging_costs_at_most_its_epsilon(epsilon):
     assert np.abs(rows).sum(axis=1).max() == block.sensitivity == 2
     losses = [worst_loss(noise.scale, noise, change) for change in rows]
     assert max(losses) == pytest.approx(epsilon)
-    # twins: noise for a sensitivity of 1; counters of their own for all weights
-    assert max(worst_loss(1 / epsilon, noise, change) for change in rows) > 1.9 * epsilon
-    assert worst_loss(noise.scale, noise, np.ones(7, dtype=int)) > 3 * epsilon
+
+
+def test_twin_noise_for_one_candidate_exceeds_the_epsilon_of_judging():
+    """Noise for a sensitivity of 1, and a counter of its own for every candidate; and no noise."""
+    manifest, _ = judging_manifest(epsilon=0.5)
+    (noise,) = manifest.block_noises.values()
+    rows = count_every_row(random_judging(2, np.random.default_rng(1)), 2)
+    assert max(worst_loss(1 / 0.5, noise, change) for change in rows) > 1.9 * 0.5
+    assert worst_loss(noise.scale, noise, np.ones(7, dtype=int)) > 3 * 0.5
+    exact, _ = judging_manifest(epsilon=math.inf)
+    assert exact.is_effectively_exact  # which `provide` refuses without --unprotected
+    assert not exact.guarantee.is_private
 
 
 def test_what_the_receiver_opens_is_the_exact_number_and_every_providers_noise():
-    manifest, statistics = judging_manifest()
+    manifest, statistics = judging_manifest(epsilon=0.05)  # no share is 0 by chance: < 1e-7
     exact = counted(manifest, seed=3)
     machines = []
 
@@ -210,7 +219,7 @@ def test_weights_and_features_decide_like_the_scoring_that_is_chosen():
 
 
 def test_both_rounds_are_charged_and_the_guarantee_is_their_sum(tmp_path):
-    counting, judging = split_epsilon(1.0)
+    counting, judging = split_judging_epsilon(1.0)
     first = horizontal_manifest(moments=(), epsilon=counting)
     second, statistics = judging_manifest(first=first, epsilon=judging)
     release, _ = horizontal_round(second, counted(second, seed=3), judged=statistics)
@@ -224,16 +233,21 @@ def test_both_rounds_are_charged_and_the_guarantee_is_their_sum(tmp_path):
     for manifest in (first, second, second):  # a restarted provider is not charged again
         charge(manifest)
     assert sum(entry.epsilon for entry in ledger.read().entries) == pytest.approx(1.0)
-    # twin: the second round under the name of the first costs nothing, and the test would see it
-    twin = Ledger.create(tmp_path / "twin.json", 3.0)
+
+
+def test_twin_a_second_round_under_the_first_ones_name_costs_nothing(tmp_path):
+    counting, judging = split_judging_epsilon(1.0)
+    first = horizontal_manifest(moments=(), epsilon=counting)
+    second, _ = judging_manifest(first=first, epsilon=judging)
+    ledger = Ledger.create(tmp_path / "budget.json", 3.0)
     for manifest in (first, second):
-        twin.charge(manifest.guarantee, "federated round", once=True)
-    assert sum(entry.epsilon for entry in twin.read().entries) < guarantee.epsilon
+        ledger.charge(manifest.guarantee, "federated round", once=True)
+    assert sum(entry.epsilon for entry in ledger.read().entries) < 0.96
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.5, 1.0, 1 / 3, 4.0, 7.7])
 def test_both_epsilons_add_up_exactly(epsilon):
-    counting, judging = split_epsilon(epsilon)
+    counting, judging = split_judging_epsilon(epsilon)
     assert Fraction(counting) + Fraction(judging) == Fraction(epsilon)
     assert judging == pytest.approx(0.05 * epsilon)
 

@@ -360,7 +360,8 @@ def test_every_pair_of_a_vertical_round_is_in_the_threat_model():
 def horizontal_rounds(way, mode, number, pads=True, judged=False):
     """Rounds with fresh pads and the same noise; of judged candidates, if that is asked."""
     key, names, played = key_of(way), NAMES[:number], []
-    for _ in range(ROUNDS[way]):
+    # there are few counters of candidates, so that more rounds make as many numbers
+    for _ in range(3 * ROUNDS[way] if judged else ROUNDS[way]):
         manifest = horizontal_manifest(key, names=names, mode=mode, moments=())
         if judged:
             manifest, _ = judging_manifest(first=manifest)

@@ -46,7 +46,7 @@ __all__ = [
     "make_judging",
     "make_judging_manifest",
     "pays_to_judge",
-    "split_epsilon",
+    "split_judging_epsilon",
 ]
 
 JUDGING_SHARE = 0.05
@@ -295,7 +295,7 @@ def make_judging_manifest(
     )
 
 
-def split_epsilon(epsilon: float) -> tuple[float, float]:
+def split_judging_epsilon(epsilon: float) -> tuple[float, float]:
     """Split epsilon into that of the tables and that of judging, which add up to it exactly.
 
     Parameters
@@ -304,7 +304,7 @@ def split_epsilon(epsilon: float) -> tuple[float, float]:
 
     Examples
     --------
-    >>> counting_epsilon, judging_epsilon = split_epsilon(1.0)
+    >>> counting_epsilon, judging_epsilon = split_judging_epsilon(1.0)
     >>> counting_epsilon, counting_epsilon + judging_epsilon
     (0.95, 1.0)
     """

@@ -30,7 +30,7 @@ from discreet.federated.counters import (
     compute_default_bins,
     make_feature_requests,
 )
-from discreet.federated.judging import make_judging_manifest, pays_to_judge, split_epsilon
+from discreet.federated.judging import make_judging_manifest, pays_to_judge, split_judging_epsilon
 from discreet.federated.service.routes import list_routes
 from discreet.files.atomic_writing import error_context, read_text, write_atomic
 from discreet.schema.schema import Schema
@@ -353,7 +353,7 @@ def write_agreement(
     manifest = Manifest(
         request.schema,
         make_feature_requests(request.schema, bins, request.moments),
-        split_epsilon(request.epsilon)[0] if request.is_judged else request.epsilon,
+        split_judging_epsilon(request.epsilon)[0] if request.is_judged else request.epsilon,
         tuple(cards[party_name] for party_name in request.providers),
         cards["collector"],
         cards["receiver"],
@@ -394,7 +394,7 @@ def write_judging_agreement(
         ):
             write_atomic(folder / file.name, file.read_text("utf-8"), private=True)
     statistics = Statistics.from_json(read_text(folder / "statistics.json"))
-    _, judging_epsilon = split_epsilon(request.epsilon)
+    _, judging_epsilon = split_judging_epsilon(request.epsilon)
     judging_manifest = make_judging_manifest(
         manifest, statistics, judging_epsilon, _format_deadline(request)
     )

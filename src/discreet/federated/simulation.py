@@ -19,7 +19,7 @@ from discreet.federated import horizontal, vertical
 from discreet.federated.agreement.identity import Identity
 from discreet.federated.agreement.manifest import Aggregation, Manifest, Mode
 from discreet.federated.counters import FeatureRequest
-from discreet.federated.judging import make_judging_manifest, split_epsilon
+from discreet.federated.judging import make_judging_manifest, split_judging_epsilon
 from discreet.federated.release import Release
 from discreet.randomness import Random
 from discreet.schema.schema import Schema
@@ -131,7 +131,7 @@ def simulate_judged(
         With the scoring that was chosen and the guarantee of both rounds.
     manifest, judging_manifest : Manifest
     """
-    counting_epsilon, judging_epsilon = split_epsilon(terms.epsilon)
+    counting_epsilon, judging_epsilon = split_judging_epsilon(terms.epsilon)
     parties = _SimulatedParties.generate(len(provider_tables))
     private_key = _resolve_key(private_key) if terms.aggregation == "paillier" else None
     receiver_card = parties.receiver.card
