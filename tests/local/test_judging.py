@@ -107,6 +107,17 @@ def test_verdicts_choose_the_better_model(first, judging):
     assert judged.guarantee.simulated
 
 
+def test_the_promise_of_a_model_covers_its_judges(first):
+    statistics = estimate_statistics(first)
+    plan = next_plan([first], 25_000, kind="judge", epsilon=3.0)
+    verdicts = Tally(plan)
+    judged = apply_verdicts(statistics, verdicts)
+    assert (statistics.guarantee.epsilon, judged.guarantee.epsilon) == (2.0, 3.0)
+    honest = replace(statistics, guarantee=first.collection.guarantee)
+    assert not apply_verdicts(honest, verdicts).guarantee.simulated
+    assert apply_verdicts(honest, Tally(plan, simulated=True)).guarantee.simulated
+
+
 def test_without_evidence_the_default_stays(first, judging):
     statistics = estimate_statistics(first)
     assert apply_verdicts(statistics, Tally(judging)).scoring == statistics.scoring
