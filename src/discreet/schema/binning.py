@@ -101,7 +101,7 @@ def compute_noise_edges(
     >>> len(compute_noise_edges(Numeric("income", 0, 4096), 0.5)) + 1
     8
     >>> len(compute_noise_edges(Numeric("income", 0, 4096), 100.0)) + 1
-    20
+    21
     """
     return compute_inner_edges(
         feature,
