@@ -1,6 +1,7 @@
 """How long CentralNB takes beside scikit-learn, in the same run.
 
     python benchmarks/central_speed.py                       # 1,000,000 by 20 in memory
+    python benchmarks/central_speed.py --rows 100000 --runs 9
     python benchmarks/central_speed.py --parquet 5000000     # and so many rows from Parquet
     python benchmarks/central_speed.py --parquet 1000000 --spark
 
@@ -74,10 +75,16 @@ def in_memory(given: argparse.Namespace, line: Callable[..., None]) -> None:
     """Rows that fit into memory."""
     X, y = rows(given.rows, 0)
     theirs = seconds(lambda: GaussianNB().fit(X, y), given.runs)
+    peer = GaussianNB().fit(X, y)
+    their_prediction = seconds(lambda: peer.predict(X), given.runs)
     for what, options in WAYS.items():
-        nb = CentralNB(1.0, schema=SCHEMA, **options)
+        # a seed, so that every run makes the same number of corrections
+        nb = CentralNB(1.0, schema=SCHEMA, random_state=1, **options)
         ours = seconds(lambda nb=nb: _fresh(nb).fit(X, y), given.runs)
         line(f"memory, {what}", given.rows, theirs, ours)
+        nb.fit(X, y)
+        ours = seconds(lambda nb=nb: nb.predict(X), given.runs)
+        line(f"prediction, {what}", given.rows, their_prediction, ours)
 
 
 def main() -> None:

@@ -1,9 +1,12 @@
 """Counting a large Parquet file: discreet beside scikit-learn's partial_fit, same file, same run.
 
     python benchmarks/counting.py [--rows 5000000] [--repeats 3] [--spark]
+    python benchmarks/counting.py --rows 10000 --bins 16 256 1024
 
 Prints a Markdown table. Each contestant runs in a process of its own, so that its peak memory is
-its own; the best of the repeats counts. Targets: ratio at most 0.3, under 600 MiB.
+its own; the best of the repeats counts. Targets: ratio at most 0.3, under 600 MiB. With ``--bins``
+the ten numbers are counted in so many bins by DuckDB, all in one process, and the ratio is to the
+first number of bins. Target: under twice.
 """
 
 from __future__ import annotations
@@ -125,11 +128,32 @@ def measured(names: list[str], path: Path, repeats: int) -> dict[str, dict[str, 
     return best
 
 
+def compare_bins(path: Path, bin_counts: list[int], repeats: int) -> None:
+    """Print the processor time of counting numbers in more and more bins."""
+    from discreet.schema.schema import Schema
+    from discreet.tables import CountRequest, count
+
+    known = public()
+    numbers = Schema([known[f"n{j}"] for j in range(NUMERIC)], "y", range(CLASSES))
+    count(path, numbers, CountRequest(bins=2, moments=None))  # imports
+    print("| bins | CPU seconds | ratio |\n|---:|---:|---:|")
+    first = 0.0
+    for bins in bin_counts:
+        best = float("inf")
+        for _ in range(repeats):
+            start = time.process_time()
+            count(path, numbers, CountRequest(bins=bins, moments=None))
+            best = min(best, time.process_time() - start)
+        first = first or best
+        print(f"| {bins:,} | {best:.2f} | {best / first:.2f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--spark", action="store_true", help="also count with a local Spark")
+    parser.add_argument("--bins", type=int, nargs="+", help="count numbers in so many bins")
     parser.add_argument("--run", choices=CONTESTANTS, help=argparse.SUPPRESS)
     parser.add_argument("--file", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -141,6 +165,9 @@ def main() -> None:
     path = folder / f"counting-{chosen.rows}.parquet"
     if not path.exists():
         make(path, chosen.rows)
+    if chosen.bins:
+        compare_bins(path, chosen.bins, chosen.repeats)
+        return
     names = [name for name in CONTESTANTS if chosen.spark or "Spark" not in name]
     results = measured(names, path, chosen.repeats)
     base = results["scikit-learn partial_fit"]

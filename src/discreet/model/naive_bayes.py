@@ -47,6 +47,8 @@ __all__ = ["NaiveBayesModel", "compute_log_posterior"]
 
 VERSION = 4
 """Version of the format of a model's JSON."""
+BLOCK_ROWS = 1 << 15
+"""Rows of a matrix whose columns are read at once, while they are in the processor's cache."""
 CHUNK_ROWS = 4096
 """Rows that are scored at once: their intermediate values fit into the processor's cache."""
 
@@ -111,7 +113,21 @@ class NaiveBayesModel:
         """Joint: log P(c) + sum of log P(x_j | c), times the temperature: (rows, classes)."""
         input_names = self.inputs.names
         columns = get_columns(rows, input_names)
-        log_joint = np.tile(self.log_prior, (len(columns[input_names[0]]), 1))
+        row_count = len(columns[input_names[0]])
+        if row_count <= BLOCK_ROWS or not all(
+            isinstance(column, np.ndarray) for column in columns.values()
+        ):
+            return self._score_columns(columns, row_count)
+        log_joint = np.empty((row_count, len(self.log_prior)))
+        for first_row in range(0, row_count, BLOCK_ROWS):
+            block = slice(first_row, first_row + BLOCK_ROWS)
+            block_columns = {name: column[block] for name, column in columns.items()}
+            log_joint[block] = self._score_columns(block_columns, len(log_joint[block]))
+        return log_joint
+
+    def _score_columns(self, columns: Mapping[str, Any], row_count: int) -> Floats:
+        """The same for columns by name."""
+        log_joint = np.tile(self.log_prior, (row_count, 1))
         if self.projection is not None:
             columns = self.projection.transform_columns(columns)
         gaussian_columns: list[tuple[GaussianFactor, Any]] = []

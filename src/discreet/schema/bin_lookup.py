@@ -25,7 +25,7 @@ MIN_LOOKUP_STEPS = 1 << 13
 """Least number of equal steps from the first to the last edge."""
 STEPS_PER_BIN = 8
 """Least number of steps per bin, so that in most steps there is at most one edge."""
-MIN_ROWS_PER_STEP = 0.5
+MIN_ROWS_PER_STEP = 0.25
 """With fewer numbers per step they are searched for: the table would cost more than it saves."""
 CHUNK_ROWS = 1 << 15
 """Numbers that are looked up at once, in the processor's cache."""
