@@ -123,6 +123,11 @@ OPTIONS = {  # added to a training that is right
     "--budget-total 1": "--budget-total 1 has no effect without a ledger; name its file with "
     "--budget-file budget.json",
     "--budget-total-delta 0": "--budget-total-delta 0 has no effect without a ledger",
+    "--budget-composition concentrated": "--budget-composition concentrated has no effect",
+    "--budget-file led.json --budget-composition addition": "--budget-composition is for a new "
+    "ledger; give --budget-total",
+    "--budget-file b.json --budget-total 3 --budget-composition concentrated": "adds up rhos, which "
+    "needs a delta above 0",
     "--void": "--void has no effect without a ledger",
     "--budget-file led.json --budget-total-delta 1e-6": "--budget-total-delta 1e-06 is for a new "
     "ledger; give --budget-total as well",
