@@ -21,11 +21,13 @@ from discreet.errors import FormatError, PrivacyError
 from discreet.files.documents import compute_digest, encode_canonical
 from discreet.privacy import ledger as ledger_module
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger import Ledger, LedgerState
+from discreet.privacy.rounding import convert_rho_to_epsilon, convert_to_rho
 
 CHARGE = """
 import sys
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger import Ledger, LedgerState
+from discreet.privacy.rounding import convert_rho_to_epsilon, convert_to_rho
 from discreet.errors import PrivacyError
 from discreet.privacy.guarantee import Guarantee
 path, amount, times = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
@@ -67,6 +69,75 @@ def test_delta_is_a_budget_of_its_own(tmp_path):
     with pytest.raises(PrivacyError, match="are left"):
         ledger.charge(Guarantee(1.0, 1e-9), "second")
     ledger.charge(Guarantee(1.0), "third")
+
+
+def concentrated(rho, delta=1e-6):
+    return Guarantee(convert_rho_to_epsilon(rho, delta), delta, rho=rho)
+
+
+def number_paid(ledger, guarantee, most=100):
+    """How many equal guarantees a ledger pays for."""
+    for number in range(most):
+        try:
+            ledger.charge(guarantee, f"training {number}")
+        except PrivacyError:
+            return number
+    return most
+
+
+def test_a_concentrated_ledger_pays_for_what_its_total_allows_and_no_more(tmp_path):
+    ledger = Ledger.create(tmp_path / "b.json", 3.0, 1e-5, "concentrated")
+    guarantee = concentrated(0.025)
+    paid = number_paid(ledger, guarantee, 40)
+    assert convert_rho_to_epsilon(paid * 0.025, 1e-5) <= 3.0
+    assert convert_rho_to_epsilon((paid + 1) * 0.025, 1e-5) > 3.0
+    added = Ledger.create(tmp_path / "a.json", 3.0, 1e-5)
+    assert paid > 2 * number_paid(added, guarantee) > 0
+    state = Ledger(tmp_path / "b.json").read()
+    assert state.composition == "concentrated"
+    assert state.spent[0] == convert_rho_to_epsilon(paid * 0.025, 1e-5) <= 3.0
+    assert state.spent[1] == 1e-5  # the conversion needs all of it
+    assert state.added_up[0] == pytest.approx(paid * guarantee.epsilon)
+    assert min(state.remaining) >= 0
+
+
+def test_what_is_pure_is_paid_for_as_half_its_square(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.json", 3.0, 1e-5, "concentrated")
+    paid = number_paid(ledger, Guarantee(0.2))
+    assert paid == math.floor(convert_to_rho(3.0, 1e-5) / Fraction(0.02))
+
+
+def test_a_delta_without_a_rho_is_refused_by_a_ledger_that_adds_up_rhos(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.json", 30.0, 1e-5, "concentrated")
+    with pytest.raises(PrivacyError, match="does not hold as rho-zCDP"):
+        ledger.charge(Guarantee(0.1, 1e-9), "smooth")
+    assert "does not hold" in ledger.read().explain_refusal(Guarantee(0.1, 1e-9))
+    assert not ledger.read().entries
+
+
+def test_a_void_training_leaves_nothing_in_a_ledger_that_adds_up_rhos(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.json", 3.0, 1e-5, "concentrated")
+    ledger.charge(Guarantee(0.1, 1e-9, void=("a reason",)), "smooth", void=True)
+    assert ledger.read().remaining == (0, 0)
+    assert number_paid(ledger, concentrated(1e-4)) == 0
+
+
+def test_the_rule_of_a_ledger_is_chosen_once(tmp_path):
+    with pytest.raises(PrivacyError, match="needs a delta"):
+        Ledger.create(tmp_path / "budget.json", 3.0, 0.0, "concentrated")
+    with pytest.raises(PrivacyError, match="write one of addition, concentrated"):
+        Ledger.create(tmp_path / "budget.json", 3.0, 0.0, "both")
+    Ledger.create(tmp_path / "budget.json", 3.0, 1e-5, "concentrated")
+    assert Ledger.create(tmp_path / "budget.json", 3.0, 1e-5).read().composition == "concentrated"
+    with pytest.raises(PrivacyError, match="rule of a ledger cannot be changed"):
+        Ledger.create(tmp_path / "budget.json", 3.0, 1e-5, "addition")
+
+
+def test_twin_rhos_by_the_conversion_of_one_release_would_pay_for_too_much(tmp_path, monkeypatch):
+    """Converted at every release's own delta, and the epsilons compared one by one."""
+    monkeypatch.setattr(LedgerState, "can_afford", lambda state, new: new.epsilon <= state.epsilon)
+    with pytest.raises((AssertionError, FormatError)):  # a ledger that is overdrawn is refused
+        test_a_concentrated_ledger_pays_for_what_its_total_allows_and_no_more(tmp_path)
 
 
 def test_a_total_is_not_changed_after_the_fact(tmp_path):

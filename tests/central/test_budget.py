@@ -46,7 +46,7 @@ def test_planned_steps_use_more_of_their_shares():
     budget = Budget(1.0, 1e-6)
     steps, before = plan_for(budget), budget.usable_share
     budget.calibrate(steps)
-    assert before < Fraction(9, 10) < budget.usable_share < 1
+    assert before < Fraction(9, 10) < Fraction(99, 100) < budget.usable_share <= 1
     noise = budget.spend_on_noise("tables", steps[0].rho)
     assert noise.parameter == 1 / (2 * steps[0].rho * budget.usable_share)
     epsilon = budget.spend_on_selection("choice", steps[1].rho)

@@ -143,6 +143,24 @@ def test_delta_helps_where_there_are_many_features_and_is_not_used_where_there_a
 
 
 @pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
+def test_a_ledger_of_rhos_pays_for_more_trainings_and_is_charged_what_they_hold_as():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (100, 12)).astype(object), rng.integers(0, 2, 100)
+    features = [Categorical(f"x{i}", [0, 1], optional=False) for i in range(12)]
+    options = {"delta": 1e-6, "schema": Schema(features, "class", [0, 1]), "selection": False}
+    paid = []
+    for ledger in (MemoryLedger(3.0, 1e-5), MemoryLedger(3.0, 1e-5, "concentrated")):
+        for fit_count in range(20):
+            try:
+                nb = CentralNB(1.0, budget=ledger, **options).fit(X, y)
+            except PrivacyError:
+                paid.append(fit_count)
+                break
+            assert ledger.read().entries[-1].rho == nb.guarantee_.rho
+    assert paid == [3, 7]
+
+
+@pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_a_seed_ends_the_promise_and_the_cryptographic_source_keeps_it():
     X, y = make_sizes(300)
     seeded = [CentralNB(1.0, schema=SCHEMA, random_state=3).fit(X, y) for _ in range(2)]

@@ -195,7 +195,7 @@ WRITERS = [
     for param in command.params
     if is_file(param)
 ]
-LEDGER = dump_document("ledger", 1, {"epsilon": 1.0, "delta": 0.0, "entries": []})
+LEDGER = dump_document("ledger", 2, {"epsilon": 1.0, "delta": 0.0, "entries": []})
 
 
 def said(path: tuple[str, ...], given: dict[str, str], *more: str) -> str:

@@ -123,6 +123,11 @@ OPTIONS = {  # added to a training that is right
     "--budget-total 1": "--budget-total 1 has no effect without a ledger; name its file with "
     "--budget-file budget.json",
     "--budget-total-delta 0": "--budget-total-delta 0 has no effect without a ledger",
+    "--budget-composition concentrated": "--budget-composition concentrated has no effect",
+    "--budget-file led.json --budget-composition addition": "--budget-composition is for a new "
+    "ledger; give --budget-total",
+    "--budget-file b.json --budget-total 3 --budget-composition concentrated": "adds up rhos, "
+    "which needs a delta above 0",
     "--void": "--void has no effect without a ledger",
     "--budget-file led.json --budget-total-delta 1e-6": "--budget-total-delta 1e-06 is for a new "
     "ledger; give --budget-total as well",
@@ -205,7 +210,7 @@ COMMANDS = {
     "demo --out people.csv": "people.csv: is a file; choose another name for the folder",
     "compare people.csv --schema schema.json --trust ''": "unknown trust model ''; write some of",
     "compare people.csv --schema schema.json --methods auto --trust central": "write some of "
-    "histogram, moments, smooth, global, or another --trust",
+    "histogram, histogram-delta, moments, smooth, global, or another --trust",
     "local report plan.json me.json --store kept": "which is not asked for; remove it",
     "local report plan.json old.json --store kept": "age: 200 is outside the public bounds "
     "[0, 125]; correct the answer",

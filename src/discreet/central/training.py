@@ -114,20 +114,21 @@ def validate_request(
 
 def dry_run(
     schema: Schema, *, epsilon: float, delta: float, method: Method, settings: CentralSettings
-) -> None:
-    """Train on an empty table and discard the result, to find errors before anything is charged.
+) -> Guarantee:
+    """Train on an empty table, to find errors before anything is charged; gives its guarantee.
 
-    Noise scales follow from public choices, so an empty table meets the same limits as any other.
+    Noise scales follow from public choices, so an empty table meets the same limits as any other,
+    and what is promised does not depend on what comes out.
     """
     empty_columns = {name: np.empty(0, dtype=object) for name in schema.names}
-    train(
+    return train(
         InMemorySource(schema, empty_columns, np.empty(0, dtype=np.int32)),
         epsilon=epsilon,
         delta=delta,
         method=method,
         settings=settings,
         random=SeededRandom(0),
-    )
+    ).guarantee
 
 
 def train(
@@ -165,11 +166,16 @@ def train(
     budget = validate_request(
         schema, epsilon=epsilon, delta=delta, method=method, settings=settings
     )
+    planned_rho = None
     if has_ledger:
-        dry_run(schema, epsilon=epsilon, delta=delta, method=method, settings=settings)
+        planned_rho = dry_run(
+            schema, epsilon=epsilon, delta=delta, method=method, settings=settings
+        ).rho
         source.count_statistics()
     planned_guarantee = (
-        Guarantee.make_unprotected() if budget is None else Guarantee(budget.epsilon, budget.delta)
+        Guarantee.make_unprotected()
+        if budget is None
+        else Guarantee(budget.epsilon, budget.delta, rho=planned_rho)
     ).void_if(schema=schema, published_reason=published_reason)
     account = None if charge is None else charge(planned_guarantee)
     if budget is None:

@@ -117,6 +117,8 @@ def _make_account_body(path: str, state: LedgerState) -> dict[str, Any]:
         "total": [state.epsilon, state.delta],
         "spent": list(state.spent),
         "left": [float(amount) for amount in state.remaining],
+        "composition": state.composition,
+        "added_up": list(state.added_up),
         "broken": list(state.void_reasons),
         "entries": [entry.model_dump() for entry in state.entries],
     }
@@ -141,6 +143,12 @@ def _print_account(path: str, state: LedgerState) -> None:
         f"spent {format_rounded_up(state.spent[0])} of {format_rounded_up(state.epsilon)}, "
         f"left {amount_left:g}{delta_note}"
     )
+    if state.composition == "concentrated":
+        epsilon_sum, delta_sum = map(format_rounded_up, state.added_up)
+        make_console().print(
+            f"this ledger adds up rhos; by addition it would be epsilon {epsilon_sum} and delta "
+            f"{delta_sum}"
+        )
     for reason in state.void_reasons:
         make_console().print(f"BROKEN: the total no longer limits what was released ({reason})")
 

@@ -222,7 +222,8 @@ def require_budget_file(budget_file: str | None, **options: Any) -> None:
     """
     for option_name, value in options.items():
         if budget_file is None and value is not None and value is not False:
-            amount_text = "" if value is True else f" {value:g}"
+            amount_text = f" {value:g}" if isinstance(value, float) else f" {value}"
+            amount_text = "" if value is True else amount_text
             raise click.UsageError(
                 f"--{option_name.replace('_', '-')}{amount_text} has no effect without a ledger; "
                 "name its file with --budget-file budget.json."

@@ -10,7 +10,7 @@ from discreet.cli.files import make_output, require_budget_file, write_file
 from discreet.cli.output import format_example, json_option, print_json, print_note, show_progress
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import LedgerState
+    from discreet.privacy.ledger import Composition, LedgerState
 
 __all__ = ["train"]
 
@@ -91,6 +91,12 @@ class SharesParam(click.ParamType[dict[str, float]]):
 @click.option("--budget-total", type=float, help="Total epsilon of the ledger, if it is new.")
 @click.option("--budget-total-delta", type=float, help="Total delta of the ledger, if it is new.")
 @click.option(
+    "--budget-composition",
+    type=click.Choice(["addition", "concentrated"]),
+    help="What a new ledger adds up: epsilons and deltas (addition, the default), or rhos "
+    "(concentrated), which needs a total delta.",
+)
+@click.option(
     "--void",
     is_flag=True,
     help="Charge even a void guarantee, and mark the ledger as broken.",
@@ -118,6 +124,7 @@ def train(
     budget_file: str | None,
     budget_total: float | None,
     budget_total_delta: float | None,
+    budget_composition: Composition | None,
     void: bool,
     output: str,
     statistics: str | None,
@@ -142,8 +149,14 @@ def train(
 
     assert set(METHODS) == set(get_args(training.Method))
     require_budget_file(
-        budget_file, budget_total=budget_total, budget_total_delta=budget_total_delta, void=void
+        budget_file,
+        budget_total=budget_total,
+        budget_total_delta=budget_total_delta,
+        budget_composition=budget_composition,
+        void=void,
     )
+    if budget_total is None and budget_composition is not None:
+        raise click.UsageError("--budget-composition is for a new ledger; give --budget-total.")
     if budget_total is None and budget_total_delta is not None:
         raise click.UsageError(
             f"--budget-total-delta {budget_total_delta:g} is for a new ledger; give --budget-total "
@@ -172,7 +185,9 @@ def train(
             assert budget_file is not None
             ledger = Ledger(budget_file)
             if budget_total is not None:
-                ledger = Ledger.create(budget_file, budget_total, budget_total_delta or 0.0)
+                ledger = Ledger.create(
+                    budget_file, budget_total, budget_total_delta or 0.0, budget_composition
+                )
             spending = ledger.charge(
                 guarantee, f"training by {method}", data_source=data, void=void
             )

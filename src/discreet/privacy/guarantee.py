@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from discreet import conveniences
 from discreet.errors import PrivacyError
 from discreet.files.documents import Body
-from discreet.privacy.rounding import convert_rho_to_epsilon, to_shortest_float
+from discreet.privacy.rounding import (
+    convert_rho_to_epsilon,
+    sum_rounded_up,
+    to_shortest_float,
+)
 
 if TYPE_CHECKING:
     from discreet.schema.schema import Schema
@@ -34,6 +38,9 @@ Trust = Literal["none", "central", "local", "survey", "federated"]
 SEEDED_REASON = "a seeded source drew the noise, so that whoever knows the seed can subtract it"
 REHEARSED_REASON = "this was rehearsed on one machine, which saw every table"
 INFERRED_REASON = "bounds, categories and classes were taken from the data and are not protected"
+
+FLOAT_MARGIN = 1e-15
+"""Relative margin of a product of floats."""
 
 _CHANGE_TEMPLATES = {
     "add-remove": "adding or removing {unit}",
@@ -252,18 +259,26 @@ class Guarantee:
             )
         return replace(guarantee, void=tuple(dict.fromkeys(reasons)))
 
+    def compute_rho(self) -> float | None:
+        """The rho of rho-zCDP; of a pure promise epsilon^2/2, None if none is known."""
+        if self.rho is not None or self.delta:
+            return self.rho
+        return self.epsilon**2 / 2 * (1 + FLOAT_MARGIN)
+
     def compose_sequential(self, other: Guarantee) -> Guarantee:
         """Sequential composition: the same people took part in both, so the costs add up.
 
-        Two pure or approximate guarantees add their epsilons and deltas. Two concentrated ones add
-        their rhos as well, and epsilon is the smaller of the sum and the conversion of rho.
+        Two pure or approximate guarantees add their epsilons and deltas. If one is concentrated and
+        the other concentrated or pure (which is epsilon^2/2-zCDP), their rhos add up as well, and
+        epsilon is the smaller of the sum and the conversion of rho.
         """
         self._require_comparable(other)
         delta = self.delta + other.delta
         epsilon = self.epsilon + other.epsilon
         rho = None
-        if self.rho is not None and other.rho is not None:
-            rho = self.rho + other.rho
+        rhos = [guarantee.compute_rho() for guarantee in (self, other)]
+        if (self.rho, other.rho) != (None, None) and rhos[0] is not None and rhos[1] is not None:
+            rho = sum_rounded_up([rhos[0], rhos[1]])
             if delta > 0:
                 epsilon = min(epsilon, convert_rho_to_epsilon(rho, delta))
         charges = self._list_charges() + other._list_charges()
@@ -543,7 +558,15 @@ def require_paid(released: Guarantee, paid: Guarantee | None, release_name: str)
     release_name : str
         Which fit or training, for the error.
     """
-    if paid is None or released.epsilon > paid.epsilon or released.delta > paid.delta:
+    costs_more_rho = (
+        paid is not None and paid.rho is not None and not (released.rho or 0) <= paid.rho
+    )
+    if (
+        paid is None
+        or released.epsilon > paid.epsilon
+        or released.delta > paid.delta
+        or costs_more_rho
+    ):
         raise PrivacyError(
             f"{release_name} would release more than was paid for (epsilon "
             f"{format_rounded_up(released.epsilon)}); nothing is released: please report this"

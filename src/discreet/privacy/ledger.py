@@ -9,8 +9,12 @@ A promise that is void (an inferred schema, a seed, a published but unsound meth
 so a ledger refuses it. It can be recorded on request; the ledger is then marked as broken for good:
 its total no longer limits what was released.
 
-Amounts are exact decimal numbers: ten times 0.1 is 1. Passwords are not stored: of a database
-address only the server and the database are.
+Amounts are exact decimal numbers: ten times 0.1 is 1. A ledger adds epsilons and deltas, or, if it
+was created so, rhos: then the conversion of their sum at the whole delta may not exceed the total,
+which is a sound rule also for amounts that are chosen as one goes (a filter: Feldman, Zrnic 2021).
+Which rule it is cannot be left open until one of them is needed (docs/maths.md).
+
+Passwords are not stored: of a database address only the server and the database are.
 """
 
 from __future__ import annotations
@@ -23,11 +27,11 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 from discreet.errors import FormatError, PrivacyError
 from discreet.files.atomic_writing import (
@@ -40,7 +44,12 @@ from discreet.files.atomic_writing import (
 from discreet.files.documents import Body, dump_document, load_document
 from discreet.files.locks import hold_lock
 from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up
-from discreet.privacy.rounding import to_shortest_float
+from discreet.privacy.rounding import (
+    convert_rho_to_epsilon,
+    convert_to_rho,
+    sum_rounded_up,
+    to_shortest_float,
+)
 
 __all__ = [
     "DeviceState",
@@ -52,7 +61,16 @@ __all__ = [
 ]
 
 DOCUMENT_KIND = "ledger"
-VERSION = 1
+VERSION = 2
+
+Composition = Literal["addition", "concentrated"]
+"""What a ledger adds up: epsilons and deltas, or rhos."""
+
+
+UNCONCENTRATED_REASON = (
+    "this ledger adds up rhos, and the promise does not hold as rho-zCDP; use a method or a noise "
+    "for which it does, or another ledger"
+)
 
 
 class LedgerEntry(Body):
@@ -68,6 +86,8 @@ class LedgerEntry(Body):
         On whose data, without credentials.
     epsilon : float
     delta : float
+    rho : float or None
+        Where the promise holds as rho-zCDP as well.
     void : list of str
         Why the promise was not kept, if it was not; empty otherwise.
     """
@@ -77,12 +97,18 @@ class LedgerEntry(Body):
     who: str = ""
     epsilon: float
     delta: float = 0.0
+    rho: float | None = None
     void: list[str] = []
+
+    def to_guarantee(self) -> Guarantee:
+        """The promise that was charged, as far as it is kept here."""
+        return Guarantee(self.epsilon, self.delta, rho=self.rho)
 
 
 class LedgerBody(Body):
     epsilon: float
     delta: float = 0.0
+    composition: Composition = "addition"
     entries: list[LedgerEntry] = []
 
 
@@ -95,11 +121,14 @@ class LedgerState:
     epsilon, delta : float
         What may be spent in total.
     entries : tuple of LedgerEntry
+    composition : {"addition", "concentrated"}
+        Whether epsilons and deltas are added up, or rhos.
     """
 
     epsilon: float
     delta: float
     entries: tuple[LedgerEntry, ...] = ()
+    composition: Composition = "addition"
     kind: ClassVar[str] = "ledger"
     """Whose account this is: of a ledger, or of a device."""
 
@@ -107,15 +136,43 @@ class LedgerState:
     def remaining(self) -> tuple[Fraction, Fraction]:
         """Epsilon and delta that may still be spent; nothing after an infinite epsilon."""
         spent = [self._sum_amounts(name) for name in ("epsilon", "delta")]
-        if math.isinf(spent[0]):
+        if math.isinf(spent[0]) or math.isinf(self.spent[0]):
             return Fraction(0), Fraction(0)
         total_epsilon, total_delta = map(_to_decimal_fraction, (self.epsilon, self.delta))
+        if self.composition == "concentrated":
+            spent = [_to_decimal_fraction(amount) for amount in self.spent]
         return total_epsilon - Fraction(spent[0]), total_delta - Fraction(spent[1])
 
     @property
     def spent(self) -> tuple[float, float]:
         """Epsilon and delta of all entries."""
+        if self.composition == "concentrated" and self.entries:
+            return convert_rho_to_epsilon(self._spent_rho, self.delta), self.delta
         return float(self._sum_amounts("epsilon")), float(self._sum_amounts("delta"))
+
+    @property
+    def added_up(self) -> tuple[float, float]:
+        """Epsilon and delta of all entries by addition, whatever the ledger's own rule."""
+        return float(self._sum_amounts("epsilon")), float(self._sum_amounts("delta"))
+
+    @property
+    def _spent_rho(self) -> float:
+        rhos = [entry.to_guarantee().compute_rho() for entry in self.entries]
+        return sum_rounded_up(math.inf if rho is None else rho for rho in rhos)
+
+    def can_afford(self, guarantee: Guarantee) -> bool:
+        """Whether a guarantee can be paid for.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+        """
+        if self.composition == "addition":
+            return _is_affordable(guarantee, self.remaining)
+        if (rho := guarantee.compute_rho()) is None:
+            return False
+        affordable_rho = convert_to_rho(self.epsilon, self.delta)
+        return sum_rounded_up([self._spent_rho, rho]) <= affordable_rho
 
     def _sum_amounts(self, name: str) -> Fraction | float:
         """Exact sum over all entries, or infinity."""
@@ -142,8 +199,9 @@ class LedgerState:
         """
         if guarantee.void_reasons:
             return f"its promise is not kept ({'; '.join(guarantee.void_reasons)})"
-        remaining = self.remaining
-        return "" if _is_affordable(guarantee, remaining) else f"{float(remaining[0]):g} is left"
+        if self.composition == "concentrated" and guarantee.compute_rho() is None:
+            return UNCONCENTRATED_REASON
+        return "" if self.can_afford(guarantee) else f"{float(self.remaining[0]):g} is left"
 
 
 class DeviceState(LedgerState):
@@ -210,7 +268,13 @@ class Ledger:
         return f"Ledger({str(self.path)!r})"
 
     @classmethod
-    def create(cls, path: str | Path, epsilon: float, delta: float = 0.0) -> Ledger:
+    def create(
+        cls,
+        path: str | Path,
+        epsilon: float,
+        delta: float = 0.0,
+        composition: Composition | None = None,
+    ) -> Ledger:
         """Create a ledger with a total; an existing one must have the same total.
 
         Parameters
@@ -219,15 +283,25 @@ class Ledger:
             Missing folders are made, for their owner alone.
         epsilon, delta : float
             What may be spent in total.
+        composition : {"addition", "concentrated"}, optional
+            Add up epsilons and deltas, which is the default of a new ledger, or rhos, which needs
+            a delta and pays for more trainings that hold as rho-zCDP with a small rho.
         """
         ledger = Ledger(path)
         epsilon, delta = to_shortest_float(epsilon), to_shortest_float(delta)
-        if fault := _find_amount_fault(epsilon, delta):
+        if fault := _find_amount_fault(epsilon, delta) or _find_rule_fault(
+            composition or "addition", delta
+        ):
             raise PrivacyError(f"the total of a ledger: {fault}")
         make_private_folder(ledger.path.parent)
         with ledger._hold_lock():
             if ledger.path.exists():
                 stated = ledger.read()
+                if composition not in (None, stated.composition):
+                    raise PrivacyError(
+                        f"{path}: its composition is {stated.composition!r}, not {composition!r}; "
+                        "the rule of a ledger cannot be changed: leave it out"
+                    )
                 if (stated.epsilon, stated.delta) != (epsilon, delta):
                     raise PrivacyError(
                         f"{path}: states a total of epsilon {stated.epsilon!r} and delta "
@@ -235,7 +309,7 @@ class Ledger:
                         "cannot be changed: leave it out, or write what the ledger states"
                     )
             else:
-                ledger._write_state(LedgerState(epsilon, delta))
+                ledger._write_state(LedgerState(epsilon, delta, (), composition or "addition"))
         return ledger
 
     @classmethod
@@ -266,8 +340,9 @@ class Ledger:
             )
         with error_context(str(self.path)):
             body = load_document(read_text(self.path), DOCUMENT_KIND, VERSION, LedgerBody)
-        state = LedgerState(body.epsilon, body.delta, tuple(body.entries))
+        state = LedgerState(body.epsilon, body.delta, tuple(body.entries), body.composition)
         faults = [_find_amount_fault(body.epsilon, body.delta)]
+        faults.append(_find_rule_fault(body.composition, body.delta))
         faults += [
             _find_amount_fault(entry.epsilon, entry.delta, allow_infinite=bool(entry.void))
             for entry in body.entries
@@ -317,11 +392,10 @@ class Ledger:
                 who=remove_credentials(data_source),
                 epsilon=guarantee.epsilon,
                 delta=guarantee.delta,
+                rho=guarantee.rho,
                 void=list(guarantee.void_reasons),
             )
-            state_after = LedgerState(
-                state_before.epsilon, state_before.delta, (*state_before.entries, entry)
-            )
+            state_after = replace(state_before, entries=(*state_before.entries, entry))
             self._write_state(state_after)
             return state_after
 
@@ -358,10 +432,14 @@ class Ledger:
         if once and any(entry.what == purpose for entry in state_before.entries):
             return True
         remaining = state_before.remaining
+        adds_rhos = state_before.composition == "concentrated"
+        has_no_price = adds_rhos and guarantee.compute_rho() is None
+        if has_no_price and not void:
+            raise PrivacyError(f"{self.path.name}: {UNCONCENTRATED_REASON}; nothing was paid")
         is_affordable = (
             remaining[0] > 0
-            if math.isinf(guarantee.epsilon)
-            else _is_affordable(guarantee, remaining)
+            if math.isinf(guarantee.epsilon) or (void and has_no_price)
+            else state_before.can_afford(guarantee)
         )
         if not is_affordable:
             asked_text = (
@@ -384,6 +462,7 @@ class Ledger:
         body = {
             "epsilon": state.epsilon,
             "delta": state.delta,
+            "composition": state.composition,
             "entries": [entry.model_dump() for entry in state.entries],
         }
         write_atomic(self.path, dump_document(DOCUMENT_KIND, VERSION, body), private=True)
@@ -400,6 +479,8 @@ class MemoryLedger(Ledger):
     ----------
     epsilon, delta : float
         What may be spent in total.
+    composition : {"addition", "concentrated"}, default "addition"
+        Add up epsilons and deltas, or rhos.
 
     Examples
     --------
@@ -410,11 +491,13 @@ class MemoryLedger(Ledger):
     MemoryLedger(epsilon 0.25 of 1 left)
     """
 
-    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
+    def __init__(
+        self, epsilon: float, delta: float = 0.0, composition: Composition = "addition"
+    ) -> None:
         folder = tempfile.mkdtemp(prefix="discreet-")  # 0700
         atexit.register(_remove_folder, folder, os.getpid())
         super().__init__(Path(folder) / "MemoryLedger")
-        Ledger.create(self.path, epsilon, delta)
+        Ledger.create(self.path, epsilon, delta, composition)
 
     def __deepcopy__(self, memo: object) -> MemoryLedger:
         return self
@@ -460,6 +543,15 @@ def remove_credentials(source: str) -> str:
 def _is_affordable(guarantee: Guarantee, remaining: tuple[Fraction, Fraction]) -> bool:
     asked = [_to_decimal_fraction(cost) for cost in (guarantee.epsilon, guarantee.delta)]
     return asked[0] <= remaining[0] and asked[1] <= remaining[1]
+
+
+def _find_rule_fault(composition: str, delta: float) -> str:
+    """Describe what is wrong with the rule of a ledger; empty if nothing is."""
+    if composition not in get_args(Composition):
+        return f"composition is {composition!r}; write one of {', '.join(get_args(Composition))}"
+    if composition == "concentrated" and not delta:
+        return "composition 'concentrated' adds up rhos, which needs a delta above 0, such as 1e-6"
+    return ""
 
 
 def _to_decimal_fraction(number: float) -> Fraction:
