@@ -74,8 +74,9 @@ class CentralNB(PrivateEstimator):
         Density of numeric features for the methods that fit one.
     selection : bool, default True
         Whether ``"histogram"`` may spend a part of the budget on choosing: with few people 30 % on
-        the best features (not where there is an ``allocation``), with many 5 to 10 % on how they
-        are scored, and how many of them.
+        the best features (not where there is an ``allocation``), with more 5 to 15 % on how they
+        are scored, and how many of them, and 3 % on how sure probabilities may be (decisions
+        remain).
     corrections : bool, default True
         Whether ``"histogram"``, where there are people enough, may spend a third to two thirds of
         the budget on tables of what the model so far gets wrong, for each feature and for a few
