@@ -22,7 +22,7 @@ LIMITS = {
     "A CSV row": (198, 52),
     "A report": (242, 68),
     "A sheet": (248, 66),
-    "A federated count": (217, 42),
+    "A federated count": (227, 44),
 }
 """Functions and crossings between folders of each walk; of a report the most of its draws."""
 ALLOWED = 1

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["add_terms_options", "identity", "judge", "manifest"]
 
 
-def _parse_bins(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """Parse a number of bins, or "auto"."""
-    if value == "auto":
-        return value
-    return click.IntRange(1, 1024).convert(value, option, context)
+class _BinCount(click.IntRange):
+    """A number of bins, or "auto"."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse an option."""
+        return value if value == "auto" else super().convert(value, param, ctx)
 
 
 def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,7 +41,7 @@ def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--bins",
-            callback=_parse_bins,
+            type=_BinCount(1, 1024),
             metavar="auto|NUMBER",
             default="auto",
             show_default=True,
