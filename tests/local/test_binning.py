@@ -8,7 +8,7 @@ from discreet import LocalNB, Numeric, Schema
 from discreet.errors import SchemaError
 from discreet.local import PlanOptions, make_plan
 from discreet.local.planning import compute_auto_bins
-from discreet.schema.binning import choose_bins
+from discreet.schema.randomized_bins import choose_bins
 
 SCHEMA = Schema(
     [
