@@ -22,7 +22,6 @@ from discreet.mechanisms.mean import PiecewiseMany as Piecewise
 from discreet.mechanisms.oracle import compute_question_cost
 from discreet.privacy.rounding import to_shortest_float
 from discreet.privacy.shuffling import Blanket, Shuffle
-from discreet.schema.randomized_bins import USUAL_BIN_COUNT, choose_bins
 from discreet.schema.cells import (
     Bins,
     Cells,
@@ -32,6 +31,7 @@ from discreet.schema.cells import (
     resolve_bins,
 )
 from discreet.schema.projection import DCA, PCA, Projection, fit_projection
+from discreet.schema.randomized_bins import USUAL_BIN_COUNT, choose_bins
 from discreet.schema.schema import Numeric, Schema
 
 __all__ = [

@@ -1,8 +1,8 @@
 """Bins of numbers whose cells are reported by randomized response, by the noise to be expected.
 
 Finer bins follow the law of a number more closely, and each of them is noisier. Which of the two
-matters more depends on the noise that a cell will have, which is public before anyone is asked: bins are a
-function of public numbers only.
+matters more depends on the noise that a cell will have, which is public before anyone is asked: so
+are the bins.
 """
 
 from __future__ import annotations
