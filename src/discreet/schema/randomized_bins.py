@@ -20,6 +20,8 @@ NOISY_BIN_COUNT = 6
 """Bins of equal width where the noise is large; compared there."""
 MAX_CELL_ERROR = 2.0
 """Standard error of a cell, relative to an average cell, above which the noise is large."""
+MAX_FINE_CELL_ERROR = 1.0
+"""The same, up to which the bin next to zero is split."""
 NEAR_ZERO_SCALES = slice(1, None, 2)
 """Which of the geometric cuts in the bin next to zero are made: at 1/16 and 1/256 of its width."""
 
@@ -27,8 +29,8 @@ NEAR_ZERO_SCALES = slice(1, None, 2)
 def choose_bins(features: Iterable[Numeric], cell_error: float) -> dict[str, int | list[float]]:
     """Choose bins by the expected noise of a cell.
 
-    Where it is small, 8 bins of equal width, and two cuts more in the bin next to zero, where
-    counts and amounts crowd; where it is large, 6 bins.
+    8 bins of equal width. Where it is small, two cuts more in the bin next to zero, where counts
+    and amounts crowd; where it is large, 6 bins.
 
     Parameters
     ----------
@@ -52,8 +54,9 @@ def choose_bins(features: Iterable[Numeric], cell_error: float) -> dict[str, int
     >>> [cut for cut in choose_bins([Numeric("change", -64, 64)], 0.5)["change"] if abs(cut) < 16]
     [-1.0, -0.0625, 0.0, 0.0625, 1.0]
     """
-    if cell_error > MAX_CELL_ERROR:
-        return {feature.name: NOISY_BIN_COUNT for feature in features}
+    if cell_error > MAX_FINE_CELL_ERROR:
+        bin_count = USUAL_BIN_COUNT if cell_error <= MAX_CELL_ERROR else NOISY_BIN_COUNT
+        return {feature.name: bin_count for feature in features}
     chosen_bins: dict[str, int | list[float]] = {}
     for feature in features:
         bin_edges = compute_equal_width_edges(feature, USUAL_BIN_COUNT)
