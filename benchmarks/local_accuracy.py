@@ -64,8 +64,9 @@ Task = tuple[str, float, str, int, int]
 
 def cell(task: Task) -> tuple[str, float, str, int, np.ndarray]:
     """Accuracies of one method on one table at one epsilon, a number a repetition."""
-    from discreet import LocalNB
+    from discreet import LocalNB, Numeric
     from discreet.papers.local_nb_experiments import make_published_estimator
+    from discreet.schema.randomized_bins import choose_bins
 
     name, epsilon, method, repeats, people = task
     warnings.simplefilter("ignore")
@@ -81,6 +82,11 @@ def cell(task: Task) -> tuple[str, float, str, int, np.ndarray]:
             nb = LocalNB(epsilon, **more)
         elif method == "before":
             nb = LocalNB(epsilon, bins=BINS.get(name, 8), judge=False, **more)
+        elif method.startswith("bins "):
+            bins: Any = method.removeprefix("bins ")
+            numbers = [feature for feature in schema.features if isinstance(feature, Numeric)]
+            bins = choose_bins(numbers, 0.0) if bins == "8+" else int(bins)
+            nb = LocalNB(epsilon, bins=bins, judge=False, **more)
         else:
             nb = make_published_estimator(
                 epsilon,
@@ -106,7 +112,8 @@ def error(scores: np.ndarray) -> float:
 
 def compare(args: argparse.Namespace) -> None:
     """Print, for each number of people, the default before and after, and the published ways."""
-    methods = ("before", "default", *(ORACLES if args.oracles else ()))
+    cuts = [f"bins {one}" for one in args.bins.split(",") if one]
+    methods = ("before", "default", *cuts, *(ORACLES if args.oracles else ()))
     epsilons = [float(one) for one in args.epsilons.split(",")]
     print("| table | people | " + " | ".join(f"{e:g}" for e in epsilons) + " |")
     print("|---" * (len(epsilons) + 2) + "|")
@@ -124,6 +131,7 @@ def compare(args: argparse.Namespace) -> None:
                         f"{old.mean():.3f} → {new.mean():.3f} "
                         f"({(new - old).mean():+.3f} ± {error(new - old):.3f})"
                     )
+                    text += "".join(f", {m} {(found[e, m] - old).mean():+.3f}" for m in cuts)
                     if args.oracles:
                         # chosen on one half of the repetitions, judged on the other
                         half = args.repeats // 2
@@ -149,6 +157,7 @@ def main() -> None:
     parser.add_argument("--oracles", action="store_true", help="also the paper's five oracles")
     parser.add_argument("--people", help="how many to draw with replacement, such as 2000,100000")
     parser.add_argument("--epsilons", default="1,4", help="with --people")
+    parser.add_argument("--bins", default="", help="with --people: also 4,6,8+ (cuts next to zero)")
     args = parser.parse_args()
     names = args.tables.split(",")
     if args.people:

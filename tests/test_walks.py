@@ -20,7 +20,7 @@ from walks import (
 
 LIMITS = {
     "A CSV row": (198, 52),
-    "A report": (242, 68),
+    "A report": (247, 69),
     "A sheet": (248, 66),
     "A federated count": (227, 44),
 }

@@ -8,7 +8,7 @@ from discreet import LocalNB, Numeric, Schema
 from discreet.errors import SchemaError
 from discreet.local import PlanOptions, make_plan
 from discreet.local.planning import compute_auto_bins
-from discreet.schema.binning import choose_bins
+from discreet.schema.randomized_bins import choose_bins
 
 SCHEMA = Schema(
     [
@@ -31,7 +31,9 @@ def cuts(plan):
 
 
 def test_little_noise_gives_eight_bins_that_are_finer_near_zero():
-    assert choose_bins(SCHEMA.features, 2.0) == FINE
+    assert choose_bins(SCHEMA.features, 1.0) == FINE
+    assert choose_bins(SCHEMA.features, 1.1) == dict.fromkeys(SCHEMA.names, 8)
+    assert choose_bins(SCHEMA.features, 2.0) == dict.fromkeys(SCHEMA.names, 8)
     assert choose_bins(SCHEMA.features, 2.1) == dict.fromkeys(SCHEMA.names, 6)
     with pytest.raises(SchemaError, match="no public bounds"):
         choose_bins([Numeric("open")], 0.0)
@@ -43,7 +45,8 @@ def test_bins_follow_from_respondents_epsilon_classes_and_features():
     assert few.edges == make_plan(SCHEMA, 1.0, 300, PlanOptions(bins=6)).edges
     assert cuts(make_plan(SCHEMA, 5.0, 300)) == FINE
     assert cuts(make_plan(SCHEMA, 1.0, 300, PlanOptions(respondents_all_waves=9000))) == FINE
-    shuffled = make_plan(SCHEMA, 1.0, 300, PlanOptions(shuffled=1e-6))
+    shuffled = make_plan(SCHEMA, 1.0, 900, PlanOptions(shuffled=1e-6))
+    assert make_plan(SCHEMA, 1.0, 900).edges != shuffled.edges
     assert cuts(shuffled) == FINE  # the reports' own epsilon is larger
     coarser = Schema(SCHEMA.features, "late", list("abcdefghijklmnopqrst"))
     assert make_plan(coarser, 1.0, 10_000).edges["age"] == few.edges["age"]

@@ -54,9 +54,9 @@ from discreet.local.waves import combine_waves, compute_focus, make_judging_plan
 from discreet.mechanisms.frequency import ORACLES
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import Random, as_random
-from discreet.schema.binning import USUAL_BIN_COUNT, choose_bins
 from discreet.schema.cells import get_columns
 from discreet.schema.projection import DCA, PCA, Projection, fit_projection
+from discreet.schema.randomized_bins import USUAL_BIN_COUNT, choose_bins
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Statistics
 from discreet.tables.in_memory import CountRequest, count_arrays
@@ -109,7 +109,7 @@ class LocalNB(PrivateEstimator):
         Whether numeric features are asked by bin or by mean and mean square.
     bins : "auto", int or mapping
         How numeric features are cut; "auto" follows from the numbers of people, classes and
-        features and from epsilon (:func:`~discreet.schema.binning.choose_bins`).
+        features and from epsilon (:func:`~discreet.schema.randomized_bins.choose_bins`).
     cut : {"width", "frequency-of-public-sample"}
         Bins of equal width on the bounds, or of equal frequency in ``public_sample``.
     theta : float, optional

@@ -45,7 +45,7 @@ FEATURE_SET_SIZES = (1, 2, 4, 8)
 """Sizes of the sets of best features that are judged; compared in the same place."""
 MAX_JUDGED_MODELS = 1 + len(EVIDENCE_WEIGHTS) + len(FEATURE_SET_SIZES)
 """Most candidates of a judging wave."""
-MIN_LEAD_DEVIATIONS = 1.0
+MIN_LEAD_DEVIATIONS = 0.5
 """Standard deviations by which a candidate must lead the default; 0, .5, 1 and 2 compared there."""
 JUDGES_SHARE = 0.2
 """Share of all respondents who judge."""

@@ -22,7 +22,6 @@ from discreet.mechanisms.mean import PiecewiseMany as Piecewise
 from discreet.mechanisms.oracle import compute_question_cost
 from discreet.privacy.rounding import to_shortest_float
 from discreet.privacy.shuffling import Blanket, Shuffle
-from discreet.schema.binning import USUAL_BIN_COUNT, choose_bins
 from discreet.schema.cells import (
     Bins,
     Cells,
@@ -32,6 +31,7 @@ from discreet.schema.cells import (
     resolve_bins,
 )
 from discreet.schema.projection import DCA, PCA, Projection, fit_projection
+from discreet.schema.randomized_bins import USUAL_BIN_COUNT, choose_bins
 from discreet.schema.schema import Numeric, Schema
 
 __all__ = [
@@ -77,7 +77,7 @@ class PlanOptions:
         Threshold of the oracle "the".
     bins : "auto", int or mapping
         How numeric features are cut; "auto" follows from the noise that respondents, epsilon,
-        classes and features let expect (:func:`~discreet.schema.binning.choose_bins`).
+        classes and features let expect (:func:`~discreet.schema.randomized_bins.choose_bins`).
     numeric : {"bins", "gaussian"}
         Whether numeric features are asked by bin or by mean and mean square. Of numbers that may
         be missing, some people are asked whether they are.

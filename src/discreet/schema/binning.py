@@ -1,15 +1,12 @@
 """Public bins by noise: equal widths, as many as the noise allows, and finer ones near zero.
 
 Finer bins follow the law of a number more closely, and each of them is noisier. How many people
-there are about is public or already private; nothing else of the data is used. Where a table is
-counted and noise is added once, :func:`compute_noise_edges`; where each person randomizes,
-:func:`choose_bins`.
+there are about is public or already private; nothing else of the data is used.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 from discreet.schema.cells import compute_equal_width_edges, compute_near_zero_cuts
 from discreet.schema.schema import Numeric
@@ -17,8 +14,6 @@ from discreet.schema.schema import Numeric
 __all__ = [
     "MANY_CLASSES",
     "MIN_SIGNAL_FINE_BINS",
-    "USUAL_BIN_COUNT",
-    "choose_bins",
     "compute_bin_count",
     "compute_inner_edges",
     "compute_noise_edges",
@@ -39,14 +34,6 @@ MAX_BINS = 64
 """Most bins of a numeric feature by the default rule."""
 MIN_SIGNAL_FINE_BINS = 2.0
 """Bins near zero are split finer when people / (classes * noise scale) is at least this."""
-USUAL_BIN_COUNT = 8
-"""Bins of equal width; 2 to 32 compared: docs/experiments/local.md, "Bins by noise"."""
-NOISY_BIN_COUNT = 6
-"""Bins of equal width where the noise is large; compared there."""
-MAX_CELL_ERROR = 2.0
-"""Standard error of a cell, relative to an average cell, above which the noise is large."""
-NEAR_ZERO_SCALES = slice(1, None, 2)
-"""Which of the geometric cuts in the bin next to zero are made: at 1/16 and 1/256 of its width."""
 
 
 def compute_bin_count(signal_to_noise: float, class_count: int = 2) -> int:
@@ -108,46 +95,3 @@ def compute_noise_edges(
         compute_bin_count(signal_to_noise, class_count),
         signal_to_noise >= MIN_SIGNAL_FINE_BINS,
     )
-
-
-def choose_bins(features: Iterable[Numeric], cell_error: float) -> dict[str, int | list[float]]:
-    """Choose bins by the expected noise of a cell.
-
-    Where it is small, 8 bins of equal width, and two cuts more in the bin next to zero, where
-    counts and amounts crowd; where it is large, 6 bins.
-
-    Parameters
-    ----------
-    features : iterable of Numeric
-        With public bounds.
-    cell_error : float
-        Expected standard error of a cell, relative to an average cell, if there are 8 bins.
-
-    Returns
-    -------
-    mapping of feature name to number of bins or cut points
-
-    Examples
-    --------
-    >>> choose_bins([Numeric("income", 0, 4096)], 3.0)
-    {'income': 6}
-    >>> choose_bins([Numeric("income", 0, 4096)], 0.5)["income"][:4]
-    [2.0, 32.0, 512.0, 1024.0]
-    >>> choose_bins([Numeric("age", 18, 98)], 0.5)["age"]
-    [28.0, 38.0, 48.0, 58.0, 68.0, 78.0, 88.0]
-    >>> [cut for cut in choose_bins([Numeric("change", -64, 64)], 0.5)["change"] if abs(cut) < 16]
-    [-1.0, -0.0625, 0.0, 0.0625, 1.0]
-    """
-    if cell_error > MAX_CELL_ERROR:
-        return {feature.name: NOISY_BIN_COUNT for feature in features}
-    chosen_bins: dict[str, int | list[float]] = {}
-    for feature in features:
-        bin_edges = compute_equal_width_edges(feature, USUAL_BIN_COUNT)
-        near_zero_cuts = compute_near_zero_cuts(feature, bin_edges[1] - bin_edges[0])
-        chosen_cuts = [
-            cut_point
-            for sign in (1, -1)
-            for cut_point in [cut for cut in near_zero_cuts if sign * cut > 0][NEAR_ZERO_SCALES]
-        ]
-        chosen_bins[feature.name] = sorted({*bin_edges[1:-1], *chosen_cuts})
-    return chosen_bins
