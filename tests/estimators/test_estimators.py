@@ -320,7 +320,7 @@ FITTED = {
 OWN = {
     LocalNB: {"plan_", "projection_"},
     SurveyNB: {"questionnaire_"},
-    FederatedNB: {"manifest_", "inconsistent_"},
+    FederatedNB: {"manifest_", "judging_manifest_", "inconsistent_"},
 }
 
 
