@@ -73,7 +73,7 @@ def compute_noise_edges(feature: Numeric, signal_to_noise: float) -> list[float]
     >>> len(compute_noise_edges(Numeric("income", 0, 4096), 0.5)) + 1
     8
     >>> len(compute_noise_edges(Numeric("income", 0, 4096), 100.0)) + 1
-    20
+    21
     """
     return compute_inner_edges(
         feature, compute_bin_count(signal_to_noise), signal_to_noise >= MIN_SIGNAL_FINE_BINS
