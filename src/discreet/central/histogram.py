@@ -266,6 +266,8 @@ def _plan_release(
         _plan_release_with(source, budget, settings, class_counts, noise_scales[:feature_count])
         for budget in budgets
     ]
+    if len(plans) == 1:
+        return plans[0]
     # with the delta, shares are smaller and more: the plan with it says how large they are
     mean_share = plans[-1].compute_mean_share()
     return min(
