@@ -266,8 +266,11 @@ def _plan_release(
         _plan_release_with(source, budget, settings, class_counts, noise_scales[:feature_count])
         for budget in budgets
     ]
-    # with the delta, shares are smaller and more: the plan with it says how large they are
-    mean_share = plans[-1].compute_mean_share()
+    # with the delta, shares are smaller and more: the plan with it says how large they are;
+    # what is promised must not depend on noise unless the guarantee covers both budgets
+    mean_share = (1 - CLASS_COUNT_SHARE) / feature_count
+    if may_select:
+        mean_share = plans[-1].compute_mean_share()
     return min(
         plans, key=lambda plan: plan.budget.compute_noise_scale(mean_share * plan.budget.total)
     )
