@@ -306,6 +306,14 @@ def test_the_usable_share_is_the_largest_that_keeps_every_promise(seed):
         assert all(kept) is is_kept
 
 
+@pytest.mark.parametrize("delta", [0.3, 0.5, 0.9])
+def test_large_deltas_are_kept_as_well(delta):
+    steps = (NoiseStep(50.0, NEARLY_CONTINUOUS),)
+    share = float(find_usable_share(steps, ((1.0, delta),)))
+    assert share < 1
+    assert compute_release_delta(steps, 1.0, delta, share) <= delta
+
+
 def test_steps_left_out_cost_nothing():
     steps = plan_of(np.random.default_rng(0))
     whole = compute_release_delta(steps, 1.0, 1e-6)

@@ -268,8 +268,11 @@ def _plan_release(
     ]
     if len(plans) == 1:
         return plans[0]
-    # with the delta, shares are smaller and more: the plan with it says how large they are
-    mean_share = plans[-1].compute_mean_share()
+    # with the delta, shares are smaller and more: the plan with it says how large they are;
+    # what is promised must not depend on noise unless the guarantee covers both budgets
+    mean_share = (1 - CLASS_COUNT_SHARE) / feature_count
+    if may_select:
+        mean_share = plans[-1].compute_mean_share()
     return min(
         plans, key=lambda plan: plan.budget.compute_noise_scale(mean_share * plan.budget.total)
     )

@@ -218,15 +218,15 @@ def find_usable_share(steps: tuple[ReleaseStep, ...], promises: tuple[Promise, .
     is_accounted = max(epsilon for epsilon, _ in promises) <= MAX_ACCOUNTED_EPSILON
     trial = SHARE_DENOMINATOR if is_accounted else 0
     while low < trial < high:
+        stated_deltas = compute_release_deltas(steps, promises, trial / SHARE_DENOMINATOR)
+        delta_pairs = [
+            (delta, stated) for (_, delta), stated in zip(promises, stated_deltas, strict=True)
+        ]
+        is_kept = all(stated <= delta for delta, stated in delta_pairs)
         logs = [
             math.log(max(min(stated, 0.5), TINY_DELTA)) / math.log(min(delta, 0.5))
-            for (_, delta), stated in zip(
-                promises,
-                compute_release_deltas(steps, promises, trial / SHARE_DENOMINATOR),
-                strict=True,
-            )
+            for delta, stated in delta_pairs
         ]
-        is_kept = min(logs) >= 1
         low, high = (trial, high) if is_kept else (low, trial)
         # ln delta is about -epsilon^2 / (4 rho share): a guess, or half of what is left
         guess = round(trial * min(logs) + (0.5 if is_kept else -0.5))
