@@ -19,17 +19,10 @@ from walks import (
 )
 
 LIMITS = {
-<<<<<<< HEAD
     "A CSV row": (225, 54),
     "A report": (261, 69),
     "A sheet": (262, 67),
     "A federated count": (240, 44),
-=======
-    "A CSV row": (205, 50),
-    "A report": (256, 69),
-    "A sheet": (261, 67),
-    "A federated count": (227, 43),
->>>>>>> speed
 }
 """Functions and crossings between folders of each walk; of a report the most of its draws."""
 ALLOWED = 1
