@@ -19,6 +19,7 @@ from discreet.cli.output import (
     show_progress,
 )
 from discreet.cli.overwrite import refuse_replacement
+from discreet.cli.parameter_types import BinCountType
 from discreet.errors import SchemaError
 from discreet.files.atomic_writing import error_context
 
@@ -70,10 +71,11 @@ PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi
 )
 @click.option(
     "--bins",
-    type=click.IntRange(2, 1024),
-    default=8,
+    type=BinCountType(2, 1024),
+    metavar="auto|NUMBER",
+    default="auto",
     show_default=True,
-    help="Number of bins of each numeric feature.",
+    help="Number of bins of each numeric feature; auto: the default of each trust model.",
 )
 @click.option(
     "--seed",

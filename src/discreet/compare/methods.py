@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from discreet.errors import SchemaError
 from discreet.schema.schema import Schema
@@ -22,6 +22,8 @@ DEFAULT_METHODS = (
 """Methods that are tried if none are named."""
 COMPARED_DELTA = 1e-6
 """Delta of the method that has one: far below one divided by the people of most tables."""
+PAPER_BINS = 8
+"""Bins of a number under the published plan, where nothing else is asked for."""
 THETA_STEPS = 1 << 40
 """Denominator of the thetas, which are rounded down to it."""
 MAX_SHEET_BINS = 4
@@ -62,7 +64,8 @@ TRUST_MODELS = {
 """From the most trust to the least."""
 
 
-EstimatorFactory = Callable[[Schema, float, int, int], Any]
+BinCount = int | Literal["auto"]
+EstimatorFactory = Callable[[Schema, float, BinCount, int], Any]
 """Makes a classifier from a schema, epsilon, bins and a seed."""
 
 
@@ -83,22 +86,23 @@ class ComparedMethod:
 
 
 def _make_central(
-    method: Any, schema: Schema, epsilon: float, bins: int, seed: int, delta: float = 0.0
+    method: Any, schema: Schema, epsilon: float, bins: BinCount, seed: int, delta: float = 0.0
 ) -> Any:
     from discreet.estimators import CentralNB
 
     return CentralNB(epsilon, delta=delta, method=method, schema=schema, random_state=seed)
 
 
-def _make_local(schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
+def _make_local(schema: Schema, epsilon: float, bins: BinCount, seed: int) -> Any:
     from discreet.estimators import LocalNB
 
     return LocalNB(epsilon, schema=schema, bins=bins, random_state=seed)
 
 
-def _make_published(oracle: str, schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
+def _make_published(oracle: str, schema: Schema, epsilon: float, bins: BinCount, seed: int) -> Any:
     """The plan and the estimator of Yilmaz, Al-Rubaie, Chang with one of their oracles."""
-    return _make_local(schema, epsilon, bins, seed).set_params(
+    paper_bins = PAPER_BINS if bins == "auto" else bins
+    return _make_local(schema, epsilon, paper_bins, seed).set_params(
         oracle=oracle,
         plan="paper",
         postprocess="paper",
@@ -135,11 +139,13 @@ def compute_thetas(sizes: list[int], epsilon: float) -> list[Fraction]:
     ]
 
 
-def _make_survey(groups: str | None, schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
+def _make_survey(
+    groups: str | None, schema: Schema, epsilon: float, bins: BinCount, seed: int
+) -> Any:
     from discreet.estimators import SurveyNB
     from discreet.survey.questionnaire import Questionnaire
 
-    sheet_bins = min(bins, MAX_SHEET_BINS)
+    sheet_bins = MAX_SHEET_BINS if bins == "auto" else min(bins, MAX_SHEET_BINS)
     questionnaire = Questionnaire.from_schema(
         schema, Fraction(1, 2), None, "unrelated", sheet_bins, []
     )
@@ -149,7 +155,7 @@ def _make_survey(groups: str | None, schema: Schema, epsilon: float, bins: int, 
     return SurveyNB(thetas, groups=groups, bins=sheet_bins, schema=schema, random_state=seed)
 
 
-def _make_federated(numeric: Any, schema: Schema, epsilon: float, bins: int, seed: int) -> Any:
+def _make_federated(numeric: Any, schema: Schema, epsilon: float, bins: BinCount, seed: int) -> Any:
     from discreet.estimators import FederatedNB
 
     return FederatedNB(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,13 +33,17 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """The methods and epsilons of a comparison, and the number of training runs."""
+    """The methods and epsilons of a comparison, and the number of training runs.
+
+    ``bins`` is how numeric features are cut where people or organisations report cells; "auto"
+    leaves it to the default of each estimator.
+    """
 
     epsilons: tuple[float, ...] = (0.1, 0.5, 1.0, 2.0, 5.0)
     methods: tuple[str, ...] = ("histogram", "masks", "questions", "auto")
     folds: int = 5
     repeats: int = 1
-    bins: int = 8
+    bins: int | Literal["auto"] = "auto"
     seed: int = 0
     most_respondents: int = 1_000_000
 

@@ -14,6 +14,7 @@ from discreet.cli.federated.progress import get_progress_reporter
 from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, make_folder, write_file
 from discreet.cli.output import format_example, json_option, make_console, print_json
 from discreet.cli.overwrite import refuse_replacement
+from discreet.cli.parameter_types import BinCountType
 from discreet.errors import FormatError
 from discreet.files.atomic_writing import error_context, read_text, write_atomic
 
@@ -21,14 +22,6 @@ if TYPE_CHECKING:
     from discreet.federated.agreement.identity import Card
 
 __all__ = ["add_terms_options", "identity", "judge", "manifest"]
-
-
-class _BinCount(click.IntRange):
-    """A number of bins, or "auto"."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse an option."""
-        return value if value == "auto" else super().convert(value, param, ctx)
 
 
 def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,7 +34,7 @@ def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--bins",
-            type=_BinCount(1, 1024),
+            type=BinCountType(1, 1024),
             metavar="auto|NUMBER",
             default="auto",
             show_default=True,
