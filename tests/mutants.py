@@ -344,6 +344,9 @@ MUTANTS = [
     Mutant("estimation/corrected_draws.py", "_draw_exact_correction",
            "Correction(noisy_correction.groups, drawn_residuals, drawn_curvatures, 0.0)",
            "Correction(noisy_correction.groups, noisy_correction.residuals, noisy_correction.curvatures, 0.0)", "tests/estimation/test_uncertainty.py"),
+    Mutant("estimation/corrected_draws.py", "_draw_positive",
+           "np.maximum(centres + drawn_noise, MIN_CURVATURE)",
+           "noisy_sums + noise_std * rng.standard_normal(noisy_sums.shape)", "tests/estimation/test_uncertainty.py"),
     # ---- sampling
     Mutant("randomness/samplers.py", "Random.discrete_laplace",
            "values -= self.geometric(scale, size)",

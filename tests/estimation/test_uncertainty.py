@@ -22,10 +22,13 @@ from discreet import (
 from discreet.cli import main
 from discreet.datasets import load, make_mortgage
 from discreet.estimation import uncertainty
+from discreet.estimation.corrected_draws import _draw_exact_correction, _draw_positive
+from discreet.estimation.corrections import CHANGE_STDS, compute_posterior_step, split_curvatures
 from discreet.estimation.smoothing import STRENGTH_GRID
 from discreet.estimation.uncertainty import GroupedTable, PosteriorDraws, estimate_agreement
 from discreet.model import compute_log_posterior
 from discreet.schema.cells import Cells
+from discreet.statistics.scoring import Correction
 from discreet.statistics.statistics import Moments, Statistics, Table
 from discreet.tables import CountRequest, count
 
@@ -336,6 +339,84 @@ def test_the_command_draws_corrections_too(tmp_path, monkeypatch):
     found, others = pd.read_csv("out.csv"), pd.read_csv("others.csv")
     assert (found["prediction"] == others["y"]).mean() > 0.85
     assert found["steady"].mean() > 0.95
+
+
+# ---- exact corrections, drawn
+
+
+CELLS = {"x": tuple(range(30))}
+
+
+def measure_spread(draw, prior, noise_std, worlds=120, draws=10):
+    """Variance of drawn changes of the scores, by the squared error of their mean.
+
+    In each world exact sums are as the step assumes: changes of a size among CHANGE_STDS, or none.
+    """
+    rng, variances, errors = np.random.default_rng(0), [], []
+    residual_count = 1 if len(prior) == 2 else len(prior)
+    for _ in range(worlds):
+        change_std = rng.choice((0.0, 0.0, *CHANGE_STDS))
+        curvatures = rng.exponential(20, 30)
+        variance = split_curvatures(curvatures, prior, residual_count)
+        variance = variance + (change_std * variance) ** 2
+        residuals = np.sqrt(variance) * rng.standard_normal(variance.shape)
+        exact = compute_posterior_step(Correction(CELLS, residuals, curvatures, 0.0), prior)
+        noisy = Correction(
+            CELLS,
+            residuals + noise_std * rng.standard_normal(residuals.shape),
+            curvatures + noise_std * rng.standard_normal(30),
+            noise_std**2,
+        )
+        drawn = [compute_posterior_step(draw(noisy, prior, rng), prior) for _ in range(draws)]
+        variances.append(np.var(drawn, axis=0, ddof=1).mean() * (1 + 1 / draws))
+        errors.append(((np.mean(drawn, axis=0) - exact) ** 2).mean())
+    return np.mean(variances) / np.mean(errors)
+
+
+def draw_independently(noisy, prior, rng):
+    """As it was: a curvature of any sign, and a residual that knows nothing of it."""
+    residuals, noise_std = noisy.residuals, np.sqrt(noisy.variance)
+    curvatures = np.maximum(noisy.curvatures, 1e-3)
+    excess = max(float((residuals**2 - noisy.variance - curvatures).sum()), 0.0)
+    change_variance = excess / (len(residuals) * float((curvatures**2).sum()))
+    signal = curvatures + change_variance * curvatures**2
+    share = signal / (signal + noisy.variance)
+    drawn = share * residuals + np.sqrt(share) * noise_std * rng.standard_normal(residuals.shape)
+    curvatures = noisy.curvatures + noise_std * rng.standard_normal(30)
+    return Correction(noisy.groups, drawn, curvatures, 0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", [(0.5, 0.5), (0.7, 0.2, 0.07, 0.03)])
+@pytest.mark.parametrize("noise_std", [10.0, 30.0])
+def test_drawn_corrections_are_as_far_apart_as_exact_ones_are_from_them(prior, noise_std):
+    """Neither too sure nor too cautious under the law of the step; 0.8 to 1.1 were measured."""
+    prior = np.array(prior)
+    assert 0.5 < measure_spread(_draw_exact_correction, prior, noise_std) < 1.5
+    assert measure_spread(draw_independently, prior, noise_std) > 1.6  # the known-bad twin
+
+
+def find_largest_residual(draw):
+    """In standard deviations of chance, of cells whose curvature is noise."""
+    rng = np.random.default_rng(0)
+    noisy = Correction(CELLS, np.zeros((1, 30)), np.full(30, 5.0), 30.0**2)
+    drawn = [draw(noisy, np.array([0.5, 0.5]), rng) for _ in range(50)]
+    return max(
+        (np.abs(one.residuals) / np.sqrt(np.maximum(one.curvatures, 1e-3))).max() for one in drawn
+    )
+
+
+def test_a_drawn_residual_belongs_to_the_people_of_the_drawn_curvature():
+    assert find_largest_residual(_draw_exact_correction) < 30
+    assert find_largest_residual(draw_independently) > 100  # the known-bad twin
+
+
+def test_drawn_curvatures_are_positive_and_on_average_as_large_as_the_noisy_ones():
+    rng = np.random.default_rng(0)
+    exact = rng.exponential(20, 20_000)
+    drawn = _draw_positive(exact + 30 * rng.standard_normal(20_000), 30.0**2, rng)
+    assert drawn.min() > 0
+    assert drawn.mean() == pytest.approx(20, rel=0.1)  # without a law of theirs beforehand: 38
 
 
 # ---- the laws of the draws, one by one

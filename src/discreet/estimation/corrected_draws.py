@@ -2,9 +2,12 @@
 
 A corrected model starts from noisy tables and moves their scores by noisy sums of residuals G and
 curvatures H (corrections.py). The classifier without noise is the same start, corrected by the
-exact sums. Those are drawn from their posterior law: beforehand the exact residual of a cell is
-N(0, H + H^2 t^2), with t^2 from what all noisy squares exceed noise and chance by; H is normal
-around the noisy one. The step of exact sums knows no noise (s^2 = 0).
+exact sums. Those are drawn from their posterior law. H is positive, a sum of q (1 - q): beforehand
+exponential with the mean of all noisy ones, then normal around the noisy one. Given H, the exact
+residual of the cell is N(0, H + H^2 t^2) beforehand, t one of CHANGE_STDS or 0, as the step itself
+assumes; t is drawn as the noisy residuals speak for it. Drawn one without the other, a residual of
+many people meets a curvature of few: a change of the scores that exact sums never make. The step of
+exact sums knows no noise (s^2 = 0).
 
 Tables that no correction is about are drawn as well, their counts normal around the noisy ones.
 The noise of a corrected table cancels in the first order: residuals are counted given that table,
@@ -18,7 +21,12 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.estimation.corrections import AdditiveModel
+from discreet.estimation.corrections import (
+    CHANGE_STDS,
+    NO_CHANGE_LOG_WEIGHT,
+    AdditiveModel,
+    split_curvatures,
+)
 from discreet.estimation.log_ratios import LogRatios
 from discreet.model import CellFactor, NaiveBayesModel, PairFactor
 from discreet.statistics.scoring import Correction
@@ -29,7 +37,9 @@ __all__ = ["draw_corrected_models"]
 MIN_COUNT = 1.0
 """Least pseudo-count of a class and cell, in people: a logarithm would say too much without."""
 MIN_CURVATURE = 1e-3
-"""Floor of a noisy curvature, in people, for numerical safety."""
+"""Floor of a curvature, in people, for numerical safety."""
+MIN_MASS = 1e-300
+"""Smallest probability that a normal draw is positive, for numerical safety."""
 
 
 def draw_corrected_models(
@@ -61,26 +71,54 @@ def draw_corrected_models(
         }
         drawn_model = replace(start_model, tables={**start_model.tables, **noisy_tables})
         for correction in corrections:
-            drawn_model, _ = drawn_model.apply_correction(_draw_exact_correction(correction, rng))
+            drawn_correction = _draw_exact_correction(correction, log_ratios.prior, rng)
+            drawn_model, _ = drawn_model.apply_correction(drawn_correction)
         drawn_models.append(drawn_model)
     return _stack_models(statistics, log_ratios, drawn_models)
 
 
-def _draw_exact_correction(noisy_correction: Correction, rng: np.random.Generator) -> Correction:
+def _draw_exact_correction(
+    noisy_correction: Correction, prior: Floats, rng: np.random.Generator
+) -> Correction:
     """Exact sums that the noisy ones of a correction leave possible."""
     residuals, noise_variance = noisy_correction.residuals, noisy_correction.variance
-    curvatures = np.maximum(noisy_correction.curvatures, MIN_CURVATURE)
-    excess_squares = float((residuals**2 - noise_variance - curvatures).sum())
-    change_variance = max(excess_squares, 0.0) / (len(residuals) * float((curvatures**2).sum()))
+    drawn_curvatures = _draw_positive(noisy_correction.curvatures, noise_variance, rng)
+    curvatures = split_curvatures(drawn_curvatures, prior, len(residuals))
+    change_variance = _draw_change_variance(residuals, curvatures, noise_variance, rng)
     signal_variances = curvatures + change_variance * curvatures**2
     signal_shares = signal_variances / (signal_variances + noise_variance)
-    noise_std = np.sqrt(noise_variance)
-    residual_noise = np.sqrt(signal_shares) * noise_std * rng.standard_normal(residuals.shape)
-    drawn_curvatures = noisy_correction.curvatures + noise_std * rng.standard_normal(
-        curvatures.shape
+    residual_std = np.sqrt(signal_shares * noise_variance)
+    drawn_residuals = signal_shares * residuals + residual_std * rng.standard_normal(
+        residuals.shape
     )
-    drawn_residuals = signal_shares * residuals + residual_noise
     return Correction(noisy_correction.groups, drawn_residuals, drawn_curvatures, 0.0)
+
+
+def _draw_change_variance(
+    residuals: Floats, curvatures: Floats, noise_variance: float, rng: np.random.Generator
+) -> float:
+    """t^2, the prior variance of a change of the scores, from its posterior law."""
+    change_variances = np.square((0.0, *CHANGE_STDS))
+    total_variances = curvatures + noise_variance + change_variances[:, None, None] * curvatures**2
+    log_likelihoods = -0.5 * (np.log(total_variances) + residuals**2 / total_variances)
+    # of K residuals that add up to zero, K - 1 are free
+    free_share = 1.0 if len(residuals) == 1 else 1 - 1 / len(residuals)
+    log_weights = free_share * log_likelihoods.sum(axis=(1, 2))
+    log_weights[0] += NO_CHANGE_LOG_WEIGHT
+    weights = np.exp(log_weights - log_weights.max())
+    return float(rng.choice(change_variances, p=weights / weights.sum()))
+
+
+def _draw_positive(noisy_sums: Floats, noise_variance: float, rng: np.random.Generator) -> Floats:
+    """Exact positive sums: beforehand exponential with their common mean, of normal noise."""
+    from scipy.special import ndtr, ndtri
+
+    noise_std = max(np.sqrt(noise_variance), MIN_CURVATURE)
+    mean_sum = max(float(noisy_sums.mean()), noise_std / np.sqrt(len(noisy_sums)))
+    centres = noisy_sums - noise_std**2 / mean_sum
+    positive_mass = np.maximum(ndtr(centres / noise_std), MIN_MASS)
+    drawn_noise = -noise_std * ndtri(positive_mass * (1 - rng.random(noisy_sums.shape)))
+    return np.asarray(np.maximum(centres + drawn_noise, MIN_CURVATURE))
 
 
 def _draw_log_ratio_noise(

@@ -100,13 +100,9 @@ def compute_posterior_step(
         How many cells, from the first on, are neighbouring bins.
     """
     residuals = np.asarray(correction.residuals, dtype=np.float64)
-    curvatures = np.tile(
-        np.maximum(correction.curvatures, MIN_CURVATURE), (len(residuals), 1)
-    ).astype(np.float64)
-    if len(residuals) > 1:
-        curvature_shares = prior * (1 - prior)
-        # the sums are of a quarter
-        curvatures *= 4 * (curvature_shares / curvature_shares.sum())[:, None]
+    curvatures = split_curvatures(
+        np.maximum(correction.curvatures, MIN_CURVATURE), prior, len(residuals)
+    )
     residual_variance = curvatures + correction.variance
     law_changes, law_gains = [np.zeros(residuals.shape)], [NO_CHANGE_LOG_WEIGHT]
     evidence_direction = None
@@ -133,6 +129,23 @@ def compute_posterior_step(
     if len(mean_change) == 1:  # of two classes one goes up by half of it, the other down
         mean_change = np.concatenate([-mean_change / 2, mean_change / 2])
     return np.asarray(np.clip(mean_change - mean_change.mean(axis=0), -MAX_STEP, MAX_STEP))
+
+
+def split_curvatures(curvatures: Floats, prior: Floats, residual_count: int) -> Floats:
+    """Curvature of each residual of a cell, of shape (1 or classes, cells).
+
+    Parameters
+    ----------
+    curvatures : array of shape (cells,)
+    prior : array of shape (classes,)
+    residual_count : int
+        1 of two classes, else the number of classes: sums of a quarter of sum of p (1 - p).
+    """
+    class_curvatures = np.tile(np.asarray(curvatures, dtype=np.float64), (residual_count, 1))
+    if residual_count > 1:
+        class_weights = prior * (1 - prior)
+        class_curvatures *= 4 * (class_weights / class_weights.sum())[:, None]
+    return class_curvatures
 
 
 def _fit_independent_changes(

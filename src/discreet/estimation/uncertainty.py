@@ -27,7 +27,7 @@ known variance of each. What the noise hides is drawn as open, not as absent:
 Measured on eight tables that it was not tuned on (docs/experiments/confidence.md): decisions
 called .85 steady were so in .88 ± .02, those called .92 in .94 ± .01. On single tables it can be
 too cautious by .25, and was too sure by .10 at worst (chess, .93 stated, .83 ± .05 true). Of
-corrected models it is too cautious by .07 on average. Where much noise meets many features that say
+central models it is too cautious by .04 on average. Where much noise meets many features that say
 the same it remains too sure: adult, local reports at epsilon 1.5, .85 stated, .66 true, and .95
 stated, .88 true; car, local reports, .75 stated, .60 true.
 """
