@@ -284,6 +284,8 @@ def compute_release_deltas(
     for step in reversed(steps):
         if isinstance(step, NoiseStep):
             smoothed_variance, eta = _smooth_noise(step, share, variance, float(epsilons.min()))
+            if not math.isfinite(eta):  # the noise is too little to be made continuous
+                return [1.0] * len(promises)
             gaussian_variance += smoothed_variance
             total_eta += eta
             continue
@@ -295,8 +297,6 @@ def compute_release_deltas(
             if isinstance(step, ChoiceStep)
             else profile.precede_by_pure_step(math.sqrt(2 * step_rho))
         )
-    if not math.isfinite(total_eta):
-        return [1.0] * len(promises)
     profile = profile.precede_by_noise(gaussian_variance, tail_chance)
     bounds = math.exp(total_eta) * profile.interpolate(epsilons - 2 * total_eta)
     return [min(float(bound) * (1 + 1e-9), 1.0) for bound in bounds]
