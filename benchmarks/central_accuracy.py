@@ -2,17 +2,15 @@
 
     python benchmarks/central_accuracy.py --repeats 2
     python benchmarks/central_accuracy.py --data diabetes seeds --method moments --jobs 2
-    python benchmarks/central_accuracy.py --data diabetes mushroom --peers
     python benchmarks/central_accuracy.py --data iris wine wdbc digits connect4
     python benchmarks/central_accuracy.py --data connect4 --epsilon 0.5 5 --folds 4 --no-corrections
     python benchmarks/central_accuracy.py --data numeric20x30x5000 strong15x1000
     python benchmarks/central_accuracy.py --data adult --log-loss --save before.json
     python benchmarks/central_accuracy.py --data adult --log-loss --against before.json
 
-``reference`` is the prototype of the design notes. ``--peers`` runs diffprivlib and DP-EBM on the
-same folds in an environment of their own (.venv-peers/dp, made at first use). ``--save`` keeps the
-scores of every fold; ``--against`` compares with such a file, paired by fold. Needs the benchmark
-tables (DISCREET_DATA).
+``reference`` is the prototype of the design notes. ``--save`` keeps the scores of every fold;
+``--against`` compares with such a file, paired by fold. Peers: benchmarks/peers.py. Needs the
+benchmark tables (DISCREET_DATA).
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ import argparse
 import json
 import math
 import sys
-import tempfile
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -131,9 +128,6 @@ def main() -> None:
     parser.add_argument("--delta", type=float, default=0.0)
     parser.add_argument("--repeats", type=int, default=1, help="times the usual number")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--peers", action="store_true")
-    parser.add_argument("--peer-folds", type=int, default=FOLDS, help="of the ten, for the peers")
-    parser.add_argument("--peer-repeats", type=int, default=1, help="times the usual number")
     parser.add_argument("--no-selection", action="store_true")
     parser.add_argument("--no-corrections", action="store_true")
     parser.add_argument("--folds", type=int, default=FOLDS, help="of the ten, for large tables")
@@ -163,21 +157,7 @@ def main() -> None:
         print(paired_report(scores, before))
         return
     results = {label: [one[0] for one in found] for label, found in scores.items()}
-    peers = {}
-    if given.peers:
-        from _central_peers import run
-
-        with tempfile.TemporaryDirectory() as where:
-            peers = run(
-                given.data,
-                given.epsilon,
-                Path(where),
-                rows_of,
-                folds,
-                given.peer_folds,
-                lambda name: given.peer_repeats * REPEATS.get(name, 1),
-            )
-    print(report(given, results, peers))
+    print(report(given, results))
 
 
 def paired_report(scores: dict[Any, list[list[float]]], before: dict[str, Any]) -> str:
@@ -197,12 +177,9 @@ def paired_report(scores: dict[Any, list[list[float]]], before: dict[str, Any]) 
     return "\n".join(lines)
 
 
-def report(
-    given: argparse.Namespace, results: dict[Any, list[float]], peers: dict[Any, Any]
-) -> str:
+def report(given: argparse.Namespace, results: dict[Any, list[float]]) -> str:
     """The Markdown text."""
-    others = sorted({who for who, _, _ in peers})
-    head = ["data", "epsilon", given.method, "se", "reference", "(ours - ref)/se", *others]
+    head = ["data", "epsilon", given.method, "se", "reference", "(ours - ref)/se"]
     head += ["non-private", "majority"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     ours, theirs = [], []
@@ -216,17 +193,12 @@ def report(
             reference = REFERENCE[name][EPSILONS.index(epsilon)] if known else math.nan
             ours.append(mean)
             theirs.append(reference)
-            beside = [_stated(peers.get((who, name, epsilon))) for who in others]
             row = [name, f"{epsilon:g}", f"{mean:.3f}", f"{error:.3f}", f"{reference:.3f}"]
-            row += [f"{(mean - reference) / max(error, 5e-4):+.1f}", *beside]
+            row += [f"{(mean - reference) / max(error, 5e-4):+.1f}"]
             lines.append("| " + " | ".join([*row, f"{plain:.3f}", f"{majority:.3f}"]) + " |")
     mean, reference = np.mean(ours), np.nanmean(theirs) if np.isfinite(theirs).any() else math.nan
     lines.append(f"\nMean over cells: {mean:.4f}, reference {reference:.4f}")
     return "\n".join(lines)
-
-
-def _stated(found: list[float] | None) -> str:
-    return "-" if not found else "{:.3f} ({:.3f})".format(*summary(found))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "data-flow.md"
 
 DRAWN_BY_NOISE = {
     ("statistics/scoring", "Correction.check_tables"),
-    ("model/factors", "PairFactor.scores_by_cells"),
+    ("model/factors", "PairFactor.score_cells"),
     ("model/factors", "PairFactor.check_classes"),
     ("model/factors", "PairFactor.names"),
 }

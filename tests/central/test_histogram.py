@@ -361,7 +361,7 @@ def test_the_guarantee_covers_the_budget_that_other_class_counts_would_have_led_
     monkeypatch, delta, may_select, mean_share, paying, alternative
 ):
     source, budgets = make_source(20), []
-    monkeypatch.setattr(histogram.ReleasePlan, "compute_mean_share", lambda plan: mean_share)
+    monkeypatch.setattr(histogram.ReleasePlan, "compute_mean_share", lambda plan, **_: mean_share)
     make_guarantee = Budget.make_guarantee
 
     def record(budget, assumptions, other=None):

@@ -320,7 +320,7 @@ FITTED = {
 OWN = {
     LocalNB: {"judging_plan_", "plan_", "projection_"},
     SurveyNB: {"questionnaire_"},
-    FederatedNB: {"manifest_", "inconsistent_"},
+    FederatedNB: {"manifest_", "judging_manifest_", "inconsistent_"},
 }
 
 

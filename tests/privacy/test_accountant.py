@@ -347,6 +347,18 @@ def test_what_follows_a_pure_part_keeps_the_promise_together_with_it(pure_epsilo
     assert loose < 0.99 * 1e-6  # what keeps delta after the first part only is sound, and loses
 
 
+@pytest.mark.parametrize("delta", [1e-12, 0.3, 0.99])
+@pytest.mark.parametrize("epsilon", [1e-4, 1.0, 63.0, 400.0])
+def test_unusual_promises_can_be_accounted_for(epsilon, delta):
+    promises = split_promise(epsilon, delta, 0.04 * epsilon)
+    rho = min(float(convert_to_rho(*promise)) for promise in promises)
+    for steps in (
+        (NoiseStep(rho, 1024, 2), ChoiceStep(rho / 10)),
+        (NoiseStep(9.0), ChoiceStep(rho)),
+    ):
+        assert 0 <= find_usable_share(steps, promises) <= 1
+
+
 def test_twin_after_a_pure_part_the_larger_delta_alone_is_not_enough():
     """What tells everything with a small chance has this chance as its delta at every epsilon."""
     (_, near_delta), (_, far_delta) = split_promise(1.0, 1e-6, 0.04)

@@ -277,7 +277,9 @@ def spied(monkeypatch):
 def use_gaussian(monkeypatch, whether):
     """Let the histogram take the budget with delta, or the pure one."""
     mean_share = Fraction(1, 100) if whether else Fraction(1)
-    monkeypatch.setattr(histogram_module.ReleasePlan, "compute_mean_share", lambda plan: mean_share)
+    monkeypatch.setattr(
+        histogram_module.ReleasePlan, "compute_mean_share", lambda plan, **_: mean_share
+    )
 
 
 MANY = [(100.2, "x", "no"), (100.9, "y", "yes")] * 4000

@@ -172,8 +172,16 @@ class ReleasePlan:
     scoring: ScoringPlan
     steps: tuple[ReleaseStep, ...]
 
-    def compute_mean_share(self) -> Fraction:
-        """Mean share of the budget of a noisy table."""
+    def compute_mean_share(self, *, is_public: bool) -> Fraction:
+        """Mean share of the budget of a noisy table.
+
+        Parameters
+        ----------
+        is_public : bool
+            Whether to leave out the cost of a scoring, which follows from noisy class counts.
+        """
+        if is_public:
+            return (1 - CLASS_COUNT_SHARE) / len(self.table_costs)
         noise_costs = [Fraction(step.rho) for step in self.steps if isinstance(step, NoiseStep)]
         return sum(noise_costs, Fraction(0)) / len(noise_costs) / self.budget.total
 
@@ -266,11 +274,11 @@ def _plan_release(
         _plan_release_with(source, budget, settings, class_counts, noise_scales[:feature_count])
         for budget in budgets
     ]
+    if len(plans) == 1:
+        return plans[0]
     # with the delta, shares are smaller and more: the plan with it says how large they are;
     # what is promised must not depend on noise unless the guarantee covers both budgets
-    mean_share = (1 - CLASS_COUNT_SHARE) / feature_count
-    if may_select:
-        mean_share = plans[-1].compute_mean_share()
+    mean_share = plans[-1].compute_mean_share(is_public=not may_select)
     return min(
         plans, key=lambda plan: plan.budget.compute_noise_scale(mean_share * plan.budget.total)
     )

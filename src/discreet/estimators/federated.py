@@ -155,8 +155,8 @@ class FederatedNB(PrivateEstimator):
     --------
     >>> from discreet import FederatedNB, Numeric, Schema
     >>> schema = Schema([Numeric("age", 18, 100, integer=True)], "retired", ["no", "yes"])
-    >>> X = [[20], [35], [50], [70], [80], [90]] * 200
-    >>> y = ["no", "no", "no", "yes", "yes", "yes"] * 200
+    >>> X = [[age] for age in range(20, 95)] * 40
+    >>> y = ["no" if age < 65 else "yes" for age in range(20, 95)] * 40
     >>> nb = FederatedNB(epsilon=1.0, providers=5, schema=schema).fit(X, y)
     >>> nb.predict([[25], [85]]).tolist()
     ['no', 'yes']

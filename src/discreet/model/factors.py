@@ -12,7 +12,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Array, Floats
 from discreet.errors import FormatError
 from discreet.files.documents import Body
 from discreet.schema.cells import Cells, parse_numbers
@@ -168,16 +168,31 @@ class PairFactor:
         if not np.isfinite(self.scores).all():
             raise FormatError(f"{pair_name}: a score is not a number")
 
-    @cached_property
+    @property
     def scores_by_cells(self) -> Floats:
         """What each two cells add, of shape (cells of one, cells of the other, classes)."""
-        first_groups, second_groups = (
-            np.array(cell_groups)[:, None] for cell_groups in self.groups
-        )
-        pair_indices = first_groups * (max(self.groups[1]) + 1) + second_groups.T
-        cell_scores = np.ascontiguousarray(self.scores.T)[pair_indices]
-        cell_scores[(first_groups < 0) | (second_groups.T < 0)] = 0.0
-        return np.asarray(cell_scores)
+        table_shape = (self.cells[0].size, self.cells[1].size)
+        first_cells, second_cells = np.indices(table_shape).reshape(2, -1)
+        return self.score_cells(first_cells, second_cells).reshape(*table_shape, -1)
+
+    def score_cells(self, first_cells: Array, second_cells: Array) -> Floats:
+        """What cells of one and of the other add, row by row, of shape (rows, classes).
+
+        Parameters
+        ----------
+        first_cells, second_cells : array of int
+            Indices of cells.
+        """
+        first_groups, second_groups = (np.array(cell_groups) for cell_groups in self.groups)
+        group_counts = first_groups.max() + 1, second_groups.max() + 1
+        # a last group of each, which adds nothing, for the cells that are ignored
+        padded_scores = np.zeros((group_counts[0] + 1, group_counts[1] + 1, len(self.scores)))
+        padded_scores[:-1, :-1] = self.scores.T.reshape(*group_counts, -1)
+        first_groups[first_groups < 0] = group_counts[0]
+        second_groups[second_groups < 0] = group_counts[1]
+        pair_indices = np.take(first_groups * (group_counts[1] + 1), first_cells)
+        pair_indices += np.take(second_groups, second_cells)
+        return np.take(padded_scores.reshape(-1, len(self.scores)), pair_indices, axis=0)
 
     def describe_groups(self) -> list[str]:
         """The columns of ``scores``, in words."""

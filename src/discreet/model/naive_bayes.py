@@ -147,10 +147,7 @@ class NaiveBayesModel:
                     cell_indices[feature_cells] = feature_cells.encode_column(
                         columns[feature_cells.feature.name]
                     )
-            pair_indices = cell_indices[pair.cells[0]] * np.intp(pair.cells[1].size)
-            pair_indices += cell_indices[pair.cells[1]]
-            scores_by_pair = pair.scores_by_cells.reshape(-1, len(self.log_prior))
-            log_joint += np.take(scores_by_pair, pair_indices, axis=0)
+            log_joint += pair.score_cells(*(cell_indices[own_cells] for own_cells in pair.cells))
         if gaussian_columns:
             missing_tokens, outliers = self.schema.missing_tokens, self.schema.outliers
             number_matrix = np.empty((len(log_joint), len(gaussian_columns)))
@@ -246,13 +243,13 @@ class NaiveBayesModel:
             evidence.append(Evidence(factor.name, value_label, log_odds))
         for pair in self.pairs:
             cell_indices = [
-                feature_cells.encode_column(columns[feature_cells.feature.name])[0]
+                feature_cells.encode_column(columns[feature_cells.feature.name])
                 for feature_cells in pair.cells
             ]
-            class_scores = self.temperature * pair.scores_by_cells[cell_indices[0], cell_indices[1]]
+            class_scores = self.temperature * pair.score_cells(*cell_indices)[0]
             value_label = " & ".join(
-                feature_cells.labels[cell_index]
-                for feature_cells, cell_index in zip(pair.cells, cell_indices, strict=True)
+                feature_cells.labels[own_indices[0]]
+                for feature_cells, own_indices in zip(pair.cells, cell_indices, strict=True)
             )
             log_odds = float(class_scores[predicted_index] - class_scores[compared_index])
             evidence.append(Evidence(" & ".join(pair.names), value_label, log_odds))

@@ -51,6 +51,8 @@ __all__ = [
 
 MAX_ACCOUNTED_EPSILON = 64.0
 """Largest epsilon that is accounted for numerically; beyond it exp(epsilon) is too large."""
+MAX_SPLIT_DELTA = 0.1
+"""Largest delta that is split in two after a pure part; a larger one promises next to nothing."""
 GRID_STEPS_PER_SD = 48.0
 """Steps of the grid per standard deviation of the loss; 24 and 96 compared:
 docs/experiments/central.md."""
@@ -178,7 +180,7 @@ def split_promise(epsilon: float, delta: float, pure_epsilon: float) -> tuple[Pr
     """
     chance = 1 / (1 + math.exp(-pure_epsilon))
     near, far = math.nextafter(epsilon - pure_epsilon, 0.0), epsilon + pure_epsilon
-    if far > MAX_ACCOUNTED_EPSILON:
+    if far > MAX_ACCOUNTED_EPSILON or delta > MAX_SPLIT_DELTA:
         return ((near, delta),)
 
     def split(first_delta: float) -> tuple[Promise, ...]:
@@ -284,8 +286,8 @@ def compute_release_deltas(
     for step in reversed(steps):
         if isinstance(step, NoiseStep):
             smoothed_variance, eta = _smooth_noise(step, share, variance, float(epsilons.min()))
-            if not math.isfinite(eta):  # the noise is too little to be made continuous
-                return [1.0] * len(promises)
+            if not math.isfinite(eta):
+                return [1.0] * len(promises)  # too little noise for its grid of whole numbers
             gaussian_variance += smoothed_variance
             total_eta += eta
             continue
