@@ -63,6 +63,15 @@ def test_ten_tenths_are_one(tmp_path):
         ledger.charge(Guarantee(1e-9), "one more")
 
 
+def test_who_has_a_ledger_of_an_earlier_release_reads_that_what_was_spent_remains_spent(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.json", 1.0)
+    body = json.loads(ledger.path.read_text())
+    del body["digest"]
+    ledger.path.write_text(json.dumps({**body, "version": 1}))
+    with pytest.raises(FormatError, match="what was spent remains spent"):
+        ledger.charge(Guarantee(0.1), "training")
+
+
 def test_delta_is_a_budget_of_its_own(tmp_path):
     ledger = Ledger.create(tmp_path / "budget.json", 10.0, 1e-6)
     ledger.charge(Guarantee(1.0, 1e-6), "first")

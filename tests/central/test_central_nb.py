@@ -160,6 +160,19 @@ def test_a_ledger_of_rhos_pays_for_more_trainings_and_is_charged_what_they_hold_
     assert paid == [3, 7]
 
 
+def test_a_ledger_of_rhos_pays_for_noise_that_needs_no_delta():
+    """With eight features, an allocation and delta 1e-6, Laplace noise is less."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (100, 8)).astype(object), rng.integers(0, 2, 100)
+    schema = Schema(
+        [Categorical(f"x{i}", [0, 1], optional=False) for i in range(8)], "class", [0, 1]
+    )
+    ledger = MemoryLedger(10.0, 1e-5, "concentrated")
+    nb = CentralNB(1.0, delta=1e-6, schema=schema, allocation={"x0": 1}, budget=ledger).fit(X, y)
+    assert nb.guarantee_.delta == 0
+    assert ledger.read().entries[-1].rho == pytest.approx(0.5)
+
+
 @pytest.mark.filterwarnings("ignore:rows of this table were fitted before")
 def test_a_seed_ends_the_promise_and_the_cryptographic_source_keeps_it():
     X, y = make_sizes(300)

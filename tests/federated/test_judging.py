@@ -31,7 +31,7 @@ from discreet.datasets import make_mortgage
 from discreet.errors import EstimationError, SchemaError
 from discreet.estimation.candidates import count_correct_rows
 from discreet.federated import horizontal
-from discreet.federated.agreement.description import describe_agreement
+from discreet.federated.agreement.description import describe_agreement, summarize_agreement
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.judging import (
     Judging,
@@ -265,6 +265,20 @@ def test_only_the_statistics_of_the_first_round_open_a_judging():
     travelled = Statistics.from_json(statistics.to_json())
     assert compute_statistics_digest(travelled) == manifest.judging.statistics_digest
     horizontal.HorizontalReceiver(PARTIES["receiver"], manifest, None, travelled)
+
+
+def test_who_signs_a_judging_reads_that_it_is_not_all_and_who_sees_the_first_round():
+    manifest, _ = judging_manifest()
+    text = describe_agreement(manifest)
+    assert "per person in total" not in text
+    assert f"added to that of the round with the manifest {manifest.judging.first_round}" in text
+    summary = summarize_agreement(manifest)
+    seen = {party["role"]: party["learns"] for party in summary["parties"]}
+    assert "first round" in seen["provider"]
+    assert "first round" in seen["collector"]
+    first = replace(manifest, judging=None, signatures={})
+    assert "per person in total" in describe_agreement(first)
+    assert "first round" not in describe_agreement(first)
 
 
 def test_a_manifest_of_judging_travels_and_states_its_own_sensitivity():

@@ -314,6 +314,12 @@ def test_large_deltas_are_kept_as_well(delta):
     assert compute_release_delta(steps, 1.0, delta, share) <= delta
 
 
+def test_after_a_choice_too_little_noise_is_no_protection_and_no_error():
+    steps = [ChoiceStep(0.1), NoiseStep(2.0)]
+    assert compute_release_delta(steps, 1.0, 1e-6) == 1.0
+    assert find_usable_share(tuple(steps), ((1.0, 1e-6),)) < 1
+
+
 def test_steps_left_out_cost_nothing():
     steps = plan_of(np.random.default_rng(0))
     whole = compute_release_delta(steps, 1.0, 1e-6)

@@ -168,9 +168,12 @@ def train(
     )
     planned_rho = None
     if has_ledger:
-        planned_rho = dry_run(
+        dry_guarantee = dry_run(
             schema, epsilon=epsilon, delta=delta, method=method, settings=settings
-        ).rho
+        )
+        planned_rho = dry_guarantee.rho
+        if budget is not None and budget.delta:  # of which noise without delta needs nothing
+            planned_rho = dry_guarantee.compute_rho()
         source.count_statistics()
     planned_guarantee = (
         Guarantee.make_unprotected()

@@ -242,8 +242,11 @@ COMMAND_BY_KIND = {
 }
 """For each kind of document, the command that writes it; part of error messages."""
 
-REPEAT_COMMAND_BY_KIND = {"party": "discreet federated identity NAME --card"}
-"""For each kind that can be written again from unchanged keys, the command that does it."""
+REPEAT_HINT_BY_KIND = {
+    "ledger": "its total is what this one has left, because what was spent remains spent",
+    "party": "discreet federated identity NAME --card",
+}
+"""For each kind that can be written again from what there is, how."""
 
 
 def _format_hint(kind: str) -> str:
@@ -313,10 +316,10 @@ def load_document(
             "update discreet"
         )
     if stated_version < version:
-        command = f": {REPEAT_COMMAND_BY_KIND[kind]}" if kind in REPEAT_COMMAND_BY_KIND else ""
+        hint = f": {REPEAT_HINT_BY_KIND[kind]}" if kind in REPEAT_HINT_BY_KIND else ""
         raise FormatError(
             f"this {kind} has version {stated_version}, this program reads version {version} only; "
-            f"make the {kind} again with this release{command}"
+            f"make the {kind} again with this release{hint}"
         )
     try:
         actual_digest = compute_digest(encode_canonical(document))

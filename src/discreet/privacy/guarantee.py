@@ -394,7 +394,17 @@ class Guarantee:
 
     def __str__(self) -> str:
         """Describe the guarantee in plain words."""
-        is_only_release = self.account is None or self.account.releases == 1
+        return self.describe()
+
+    def describe(self, *, is_total: bool = True) -> str:
+        """Describe the guarantee in plain words.
+
+        Parameters
+        ----------
+        is_total : bool, default True
+            Whether these people take part in nothing else; an account may say that they do.
+        """
+        is_only_release = is_total and (self.account is None or self.account.releases == 1)
         if math.isinf(self.epsilon):
             lines = [
                 "No privacy: this was computed from raw data and may reveal anyone in it."

@@ -316,6 +316,7 @@ def judge(
     candidates are made of them: the model with its evidence toned down, the majority class, and
     the best two features. Providers add up, with noise, how many of their rows each gets right.
     """
+    from discreet.federated.agreement.description import describe_promise
     from discreet.federated.judging import JUDGING_SHARE, make_judging_manifest
     from discreet.statistics.statistics import Statistics
 
@@ -333,7 +334,7 @@ def judge(
     )
     write_file(output, judging_manifest.to_json())
     printer = make_console()
-    printer.print(str(judging_manifest.guarantee), soft_wrap=True)
+    printer.print(describe_promise(judging_manifest), soft_wrap=True)
     printer.print(f"manifest {judging_manifest.hash.hex()}", soft_wrap=True)
 
 

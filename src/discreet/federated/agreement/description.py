@@ -10,7 +10,16 @@ from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.counters import FeatureRequest
 from discreet.federated.refusals import escape_unprintable
 
-__all__ = ["describe_agreement", "describe_card", "summarize_agreement", "summarize_card"]
+__all__ = [
+    "describe_agreement",
+    "describe_card",
+    "describe_promise",
+    "summarize_agreement",
+    "summarize_card",
+]
+
+CANDIDATES_VIEW = "and in the candidate models what they show of the first round's noised totals"
+"""What all parties learn besides where candidate models are judged."""
 
 
 def summarize_card(card: Card) -> dict[str, Any]:
@@ -54,6 +63,8 @@ def summarize_agreement(agreement: Manifest | Invitation) -> dict[str, Any]:
     for party in parties:
         if party["name"] in agreement.columns:
             party["features"] = list(agreement.columns[party["name"]])
+        if agreement.judging is not None and party["name"] != agreement.opener.name:
+            party["learns"] += f"; {CANDIDATES_VIEW}"
     public_key = agreement.paillier
     return {
         **summary,
@@ -71,8 +82,24 @@ def summarize_agreement(agreement: Manifest | Invitation) -> dict[str, Any]:
         "against": agreement.guarantee.against,
         "assumptions": list(agreement.guarantee.assumptions),
         "private": agreement.guarantee.is_private,
-        "promise": str(agreement.guarantee),
+        "promise": describe_promise(agreement),
     }
+
+
+def describe_promise(manifest: Manifest) -> str:
+    """Describe what a round promises in text; of a round of judging, what it adds to another.
+
+    Parameters
+    ----------
+    manifest : Manifest
+    """
+    if manifest.judging is None:
+        return str(manifest.guarantee)
+    first_round = manifest.judging.first_round
+    return (
+        f"{manifest.guarantee.describe(is_total=False)}\n"
+        f"  It is added to that of the round with the manifest {first_round}."
+    )
 
 
 def describe_agreement(agreement: Manifest | Invitation) -> str:
