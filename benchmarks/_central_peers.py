@@ -144,7 +144,7 @@ def _encode(frame: Any, request: Any) -> Any:
             column = np.nan_to_num(frame[name].to_numpy(float), nan=domain[0])
             parts.append(((column - domain[0]) / (domain[1] - domain[0]))[:, None])
         else:
-            text = frame[name].astype(str).to_numpy()
+            text = frame[name].fillna("missing").astype(str).to_numpy()
             parts.append((text[:, None] == np.array(domain)).astype(float))
     return np.hstack(parts)
 
@@ -179,7 +179,9 @@ def _list_diffprivlib(request: Any, frame: Any, classes: Any) -> Iterator[tuple[
     )
     if len(classes) == 2:  # categories as they are, numbers with their public bounds
         columns = {
-            name: frame[name].fillna(domain[0]) if is_numeric else frame[name].astype(str)
+            name: frame[name].fillna(domain[0])
+            if is_numeric
+            else frame[name].fillna("missing").astype(str)
             for name, domain, is_numeric in zip(
                 frame, request["domains"], request["is_numeric"], strict=True
             )
@@ -254,7 +256,7 @@ def _list_aim(request: Any, frame: Any, classes: Any) -> Iterator[tuple[str, Any
             sizes.append(AIM_BINS + 1)
         else:
             positions = {value: position for position, value in enumerate(domain)}
-            texts = frame[name].astype(str)
+            texts = frame[name].fillna("missing").astype(str)
             column = np.array([positions.get(text, len(domain)) for text in texts])
             sizes.append(len(domain) + 1)
         columns.append(column.astype(int))

@@ -152,3 +152,9 @@ def test_a_choice_follows_the_exponential_law():
 
 def test_twin_a_choice_with_more_than_it_was_paid_for_is_noticed():
     assert not follows_the_law(Fraction(2))
+
+
+def test_a_delta_that_floats_cannot_share_is_refused():
+    Budget(1.0, 1e-100)
+    with pytest.raises(PrivacyError, match="delta is 1e-316; give at least 1e-100, or 0"):
+        Budget(1.0, 1e-316)

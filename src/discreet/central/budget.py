@@ -49,6 +49,8 @@ __all__ = [
 
 MAX_STEPS_PER_PERSON = 1 << 12
 """Most rounding steps that one person may change; rounding stays far below the noise."""
+MIN_DELTA = 1e-100
+"""Smallest delta above 0: shares of it are computed in floats, which end near 1e-308."""
 PUBLIC_SCHEMA_ASSUMPTION = "the schema was written without looking at the data"
 
 
@@ -164,6 +166,10 @@ class Budget:
             )
         if not 0 <= self.delta < 1:
             raise PrivacyError(f"delta is {self.delta!r}; it must be at least 0 and below 1")
+        if 0 < self.delta < MIN_DELTA:
+            raise PrivacyError(
+                f"delta is {self.delta!r}; give at least {MIN_DELTA:g}, or 0 for epsilon alone"
+            )
         if math.isinf(self.epsilon):
             raise PrivacyError("an infinite epsilon needs no budget: nothing is protected")
         self.concentrated = self.delta > 0 and not self.basic_composition

@@ -80,8 +80,8 @@ def compute_pair_qualities(
             pair_sums = np.array([sums.sum(axis=other_axes) for sums in joint_sums])
             # what is ignored is the last group of each
             absolute_error = int(np.abs(pair_sums[:, :-1, :-1]).sum())
-            cell_count = groupings[pair[0]].group_count * groupings[pair[1]].group_count
-            qualities[pair] = absolute_error - round(price * cell_count)
+            first, second = (groupings[feature].group_count for feature in pair)
+            qualities[pair] = absolute_error - round(price * first * second)
             scored_pairs.add(pair)
     return list(qualities.values())
 
