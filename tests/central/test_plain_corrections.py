@@ -22,6 +22,9 @@ def score_plainly(sample, model):
     scores = np.tile(np.log(model.prior), (len(sample.class_codes), 1))
     for name, table in model.tables.items():
         scores = scores + table.T[sample.cell_indices[name]]
+    for groups, table in model.pairs.items():
+        indices, _ = group_plainly(sample, dict(groups))
+        scores = scores + np.column_stack([table, np.zeros(len(table))]).T[indices]
     return scores
 
 
