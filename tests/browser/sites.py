@@ -16,12 +16,12 @@ from discreet import Categorical, Numeric, Schema
 from discreet.collection.announcement import Announcement, AnnouncementTexts, QuestionTexts
 from discreet.local import Plan, PlanOptions, Question, make_plan
 from discreet.mechanisms.frequency import DE
-from discreet.model.candidate import CandidateModel
 from discreet.server import surveys
 from discreet.server.bundle import Bundle
 from discreet.server.database import Database
 from discreet.server.desk import create_desk_router
 from discreet.server.pages import create_public_router
+from discreet.statistics.candidate import CandidateModel
 from discreet.survey import Group, Questionnaire
 
 PSEUDO = "ar-XB"

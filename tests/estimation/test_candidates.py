@@ -14,11 +14,12 @@ from discreet.estimation.candidates import (
     choose_candidate,
     count_correct_rows,
     list_candidate_scorings,
+    make_candidate,
     rank_features,
 )
 from discreet.model import NaiveBayesModel
-from discreet.model.candidate import MAX_SCORE, CandidateModel, CandidateModelBody
 from discreet.schema.cells import Cells
+from discreet.statistics.candidate import MAX_SCORE, CandidateModel, CandidateModelBody
 from discreet.statistics.scoring import Scoring
 from discreet.tables.in_memory import CountRequest, count_arrays
 
@@ -93,7 +94,7 @@ def test_candidates_begin_with_the_default_and_differ():
     assert scorings[0] == STATISTICS.scoring
     assert 3 < len(scorings) <= 8
     assert scorings == list_candidate_scorings(noisy_statistics())
-    bodies = [str(CandidateModel.from_model(with_scoring(one)).to_body()) for one in scorings]
+    bodies = [str(make_candidate(with_scoring(one)).to_body()) for one in scorings]
     assert len(set(bodies)) == len(bodies)
     assert list_candidate_scorings(STATISTICS, 2) == scorings[:2]
 
@@ -117,7 +118,7 @@ def test_features_are_ranked_by_what_they_say():
 def test_whole_numbers_decide_like_the_model_and_like_plain_python():
     cells, codes = rows()
     model = estimate(STATISTICS)
-    candidate = CandidateModel.from_model(model)
+    candidate = make_candidate(model)
     decided = candidate.predict(cells)
     assert np.mean(PEOPLE.schema.classes[1] == model.predict(PEOPLE.X)) == np.mean(decided == 1)
     for row in range(50):
@@ -132,8 +133,7 @@ def test_whole_numbers_decide_like_the_model_and_like_plain_python():
 def test_one_row_changes_each_count_by_at_most_one():
     cells, codes = rows()
     candidates = [
-        CandidateModel.from_model(with_scoring(scoring))
-        for scoring in list_candidate_scorings(STATISTICS)
+        make_candidate(with_scoring(scoring)) for scoring in list_candidate_scorings(STATISTICS)
     ]
     counts = count_correct_rows(candidates, cells, codes)
     for row in (0, 17, 300):
@@ -152,7 +152,7 @@ def test_the_first_class_wins_a_tie_and_impossible_cells_are_neutral():
     factor = model.factors[0]
     impossible = factor.log_probability.copy()
     impossible[:, 0], impossible[0, 1] = -np.inf, -np.inf
-    candidate = CandidateModel.from_model(
+    candidate = make_candidate(
         NaiveBayesModel(schema, model.log_prior, [replace(factor, log_probability=impossible)])
     )
     table = candidate.tables[factor.name]
@@ -161,7 +161,7 @@ def test_the_first_class_wins_a_tie_and_impossible_cells_are_neutral():
 
 
 def test_candidates_travel_as_strict_whole_numbers():
-    candidate = CandidateModel.from_model(estimate(STATISTICS))
+    candidate = make_candidate(estimate(STATISTICS))
     text = json.dumps(candidate.to_body())
     assert CandidateModelBody.model_validate_json(text).to_candidate().to_body() == json.loads(text)
     first = PEOPLE.schema.names[0]
@@ -194,7 +194,7 @@ def test_models_with_densities_are_no_candidates():
     moments = count_arrays(PEOPLE.schema, dict(PEOPLE.X), codes, CountRequest(bins, "grid"))
     dense = replace(moments, tables={})
     with pytest.raises(EstimationError, match="by bins"):
-        CandidateModel.from_model(estimate(dense))
+        make_candidate(estimate(dense))
 
 
 def test_a_lead_that_may_be_noise_keeps_the_default():

@@ -44,9 +44,9 @@ from discreet.federated.judging import (
 from discreet.federated.refusals import ProtocolError
 from discreet.federated.service.provider import _count_source
 from discreet.files.documents import dump_document
-from discreet.model.candidate import CandidateModel
 from discreet.privacy.ledger import Ledger
 from discreet.schema.cells import encode_classes
+from discreet.statistics.candidate import CandidateModel
 from populations import make_sizes
 from schemas import SIZES
 

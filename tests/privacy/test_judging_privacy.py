@@ -22,9 +22,9 @@ from discreet.collection.report import Report
 from discreet.collection.respondent import MemoryStore, Respondent
 from discreet.local.plan import Plan, Question
 from discreet.mechanisms.frequency import DE
-from discreet.model.candidate import MAX_SCORE, CandidateModel
 from discreet.randomness import Random
 from discreet.schema.schema import Categorical, Numeric, Schema
+from discreet.statistics.candidate import MAX_SCORE, CandidateModel
 
 Record = Mapping[str, Any]
 Device = Callable[[Plan, Record, Random], str]

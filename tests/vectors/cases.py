@@ -24,9 +24,9 @@ from discreet.local import Plan
 from discreet.local.question import Question
 from discreet.mechanisms.frequency import ORACLES
 from discreet.mechanisms.mean import MEAN_ORACLES
-from discreet.model.candidate import CandidateModel
 from discreet.schema.cells import Cells
 from discreet.schema.projection import Projection
+from discreet.statistics.candidate import CandidateModel
 from discreet.survey import Group, PersonalLaw, Questionnaire
 
 OTHER = "never a public value"

@@ -5,8 +5,8 @@ rows can tell: each counts how many of its rows every candidate model gets right
 of these counts chooses. Candidates are the default, the same with its evidence toned down, and the
 best few features alone.
 
-They travel as whole numbers (``discreet.model.candidate``), so that all judges of a row decide the
-same.
+They travel as whole numbers (``discreet.statistics.candidate``), so that all judges of a row decide
+the same.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.arrays import Array, Integers
+from discreet.errors import EstimationError
 from discreet.estimation.from_statistics import estimate
 from discreet.model import CellFactor, NaiveBayesModel
-from discreet.model.candidate import CandidateModel
+from discreet.statistics.candidate import CandidateModel
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics
 
@@ -28,6 +29,7 @@ __all__ = [
     "choose_candidate",
     "count_correct_rows",
     "list_candidate_scorings",
+    "make_candidate",
     "rank_features",
 ]
 
@@ -40,6 +42,24 @@ FEATURE_SET_SIZES = (1, 2, 4, 8, 16, 32)
 MIN_EXCESS_DEVIATIONS = 2.0
 """Standard deviations by which a candidate must be ahead of the default: docs/experiments/
 federated.md, "A second stage"."""
+
+
+def make_candidate(model: NaiveBayesModel) -> CandidateModel:
+    """Make the candidate of a model whose features all come as cells.
+
+    Parameters
+    ----------
+    model : NaiveBayesModel
+    """
+    cell_factors = [factor for factor in model.factors if isinstance(factor, CellFactor)]
+    if model.pairs or len(cell_factors) < len(model.factors):
+        raise EstimationError(
+            "only models of cells can be candidates; count numeric features by bins, and "
+            "correct no pairs"
+        )
+    return CandidateModel.from_log_scores(
+        model.log_prior, {factor.name: factor.log_probability for factor in cell_factors}
+    )
 
 
 def list_candidate_scorings(
@@ -91,7 +111,7 @@ def list_candidate_scorings(
     candidate_scorings: dict[str, Scoring] = {}
     for scoring in possible_scorings:
         model = estimate(replace(statistics, scoring=scoring))
-        decision_key = str(CandidateModel.from_model(model).to_body())
+        decision_key = str(make_candidate(model).to_body())
         candidate_scorings.setdefault(decision_key, scoring)
     return tuple(candidate_scorings.values())[:limit]
 

@@ -28,10 +28,10 @@ from pydantic import Field
 
 from discreet.arrays import Array, Floats, Integers
 from discreet.errors import SchemaError
-from discreet.estimation.candidates import choose_candidate, rank_features
+from discreet.estimation.candidates import choose_candidate, make_candidate, rank_features
 from discreet.estimation.from_statistics import estimate
 from discreet.files.documents import Body, compute_digest
-from discreet.model.candidate import CandidateModel, CandidateModelBody
+from discreet.statistics.candidate import CandidateModel, CandidateModelBody
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics
 
@@ -247,11 +247,11 @@ def make_judging(first_round: str, statistics: Statistics) -> Judging:
     statistics : Statistics
     """
     model = estimate(statistics)
-    models = [CandidateModel.from_model(model)]
+    models = [make_candidate(model)]
     if len(model.factors) > BEST_FEATURE_COUNT:
         best_features = rank_features(model)[:BEST_FEATURE_COUNT]
         scoring = replace(statistics.scoring, features=best_features)
-        models.append(CandidateModel.from_model(estimate(replace(statistics, scoring=scoring))))
+        models.append(make_candidate(estimate(replace(statistics, scoring=scoring))))
     return Judging(
         first_round, compute_statistics_digest(statistics), EVIDENCE_PERCENTAGES, tuple(models)
     )

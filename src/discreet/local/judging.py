@@ -19,14 +19,14 @@ import numpy as np
 from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
 from discreet.estimation import estimate
-from discreet.estimation.candidates import choose_candidate, list_candidate_scorings
+from discreet.estimation.candidates import choose_candidate, list_candidate_scorings, make_candidate
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import compute_shuffled_local_epsilon
 from discreet.local.question import VERDICTS
 from discreet.mechanisms.frequency import DE, FrequencyOracle
-from discreet.model.candidate import CandidateModel
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.shuffling import Shuffle
+from discreet.statistics.candidate import CandidateModel
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics
 
@@ -108,7 +108,7 @@ def make_candidates(
         Those that are judged, if not given.
     """
     return [
-        CandidateModel.from_model(estimate(replace(statistics, scoring=scoring)))
+        make_candidate(estimate(replace(statistics, scoring=scoring)))
         for scoring in (list_judged_scorings(statistics) if scorings is None else scorings)
     ]
 

@@ -17,8 +17,8 @@ from discreet.errors import PrivacyError, SchemaError
 from discreet.files.documents import Body
 from discreet.mechanisms.frequency import DE, SHE, SS, FrequencyOracle, make_oracle
 from discreet.mechanisms.mean import MEAN_ORACLES, LaplaceMean, MeanOracle
-from discreet.model.candidate import CandidateModel, CandidateModelBody
 from discreet.privacy.shuffling import Blanket
+from discreet.statistics.candidate import CandidateModel, CandidateModelBody
 
 __all__ = ["Question", "QuestionBody", "make_mean_oracle"]
 

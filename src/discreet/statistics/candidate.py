@@ -17,8 +17,6 @@ from pydantic import Field
 from discreet.arrays import Array, Floats, Integers
 from discreet.errors import EstimationError
 from discreet.files.documents import Body
-from discreet.model.factors import CellFactor
-from discreet.model.naive_bayes import NaiveBayesModel
 
 __all__ = ["CandidateModel", "CandidateModelBody"]
 
@@ -75,25 +73,17 @@ class CandidateModel:
                 )
 
     @classmethod
-    def from_model(cls, model: NaiveBayesModel) -> CandidateModel:
-        """Round the scores of a model whose features all come as cells.
+    def from_log_scores(cls, log_prior: Floats, log_scores: Mapping[str, Floats]) -> CandidateModel:
+        """Round the log-scores of a model: log-odds to the likeliest class, in whole 1/1024.
 
         Parameters
         ----------
-        model : NaiveBayesModel
+        log_prior : array of shape (classes,)
+        log_scores : mapping of feature name to array of shape (classes, cells)
         """
-        if model.pairs or not all(isinstance(factor, CellFactor) for factor in model.factors):
-            raise EstimationError(
-                "only models of cells can be candidates; count numeric features by bins, and "
-                "correct no pairs"
-            )
         return cls(
-            _round_scores(np.asarray(model.log_prior)[:, None])[:, 0],
-            {
-                factor.name: _round_scores(factor.log_probability)
-                for factor in model.factors
-                if isinstance(factor, CellFactor)
-            },
+            _round_scores(np.asarray(log_prior)[:, None])[:, 0],
+            {name: _round_scores(feature_scores) for name, feature_scores in log_scores.items()},
         )
 
     def check_cells(self, class_count: int, cell_counts: Mapping[str, int]) -> None:
