@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet.arrays import Array, Integers
 from discreet.errors import EstimationError
-from discreet.estimation.from_statistics import estimate
+from discreet.estimation.from_statistics import estimate, estimate_scorings
 from discreet.model import CellFactor, NaiveBayesModel
 from discreet.statistics.candidate import CandidateModel
 from discreet.statistics.scoring import Scoring
@@ -109,8 +109,8 @@ def list_candidate_scorings(
         if set_size < len(ranked_features)
     ]
     candidate_scorings: dict[str, Scoring] = {}
-    for scoring in possible_scorings:
-        model = estimate(replace(statistics, scoring=scoring))
+    possible_models = estimate_scorings(statistics, possible_scorings)
+    for scoring, model in zip(possible_scorings, possible_models, strict=True):
         decision_key = str(make_candidate(model).to_body())
         candidate_scorings.setdefault(decision_key, scoring)
     return tuple(candidate_scorings.values())[:limit]

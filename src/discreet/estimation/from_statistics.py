@@ -12,7 +12,7 @@ log-ratios the curator's: averages of several shrunk log-ratios, some of them ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +26,10 @@ from discreet.estimation.log_ratios import LogRatios
 from discreet.estimation.shrinkage import scale_evidence, shrink_tables, temper_evidence
 from discreet.estimation.smoothing import smooth_tables
 from discreet.model import CellFactor, Factor, NaiveBayesModel, PairFactor
-from discreet.statistics.scoring import Likelihood, Postprocess, WholeSheetFit
+from discreet.statistics.scoring import Likelihood, Postprocess, Scoring, WholeSheetFit
 from discreet.statistics.statistics import Statistics
 
-__all__ = ["Postprocess", "estimate", "norm_cut", "norm_sub"]
+__all__ = ["Postprocess", "estimate", "estimate_scorings", "norm_cut", "norm_sub"]
 
 MIN_PRIOR = 1e-4
 """Floor of a class share."""
@@ -143,7 +143,28 @@ def estimate(
     scoring_changes: dict[str, Any] = {
         option_name: value for option_name, value in explicit_options.items() if value is not None
     }
-    statistics = replace(statistics, scoring=replace(statistics.scoring, **scoring_changes))
+    return _build_model(
+        replace(statistics, scoring=replace(statistics.scoring, **scoring_changes)), {}
+    )
+
+
+def estimate_scorings(statistics: Statistics, scorings: Iterable[Scoring]) -> list[NaiveBayesModel]:
+    """Estimate the models of several scorings; the cells of "bayes" are shrunk once for all.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    scorings : iterable of Scoring
+        With one prior and one way of post-processing.
+    """
+    shrunk_cells: dict[str, Floats] = {}
+    return [
+        _build_model(replace(statistics, scoring=scoring), shrunk_cells) for scoring in scorings
+    ]
+
+
+def _build_model(statistics: Statistics, shrunk_cells: dict[str, Floats]) -> NaiveBayesModel:
+    """The model of statistics and their scoring; cells that are shrunk are kept in the mapping."""
     scoring = statistics.scoring
     postprocess_method = scoring.postprocess or "none"
     if scoring.postprocess is None and not statistics.is_exact:
@@ -164,7 +185,9 @@ def estimate(
             if scoring.prior is None
             else np.array(scoring.prior)
         )
-        factors = _build_cell_factors(statistics, used_tables, postprocess_method, class_shares)
+        factors = _build_cell_factors(
+            statistics, used_tables, postprocess_method, class_shares, shrunk_cells
+        )
         if postprocess_method == "bayes" and statistics.likeliest is not None:
             class_shares = _interpolate_shares(
                 class_shares, statistics.likeliest.shares, statistics.likeliest.weight
@@ -235,37 +258,44 @@ def _compute_expected_shares(noisy_shares: Floats, share_std: Floats) -> Floats:
     return np.asarray(expected_shares / expected_shares.sum())
 
 
+def _shrink_cells(
+    statistics: Statistics, used_tables: Mapping[str, tuple[Floats, Floats]], class_shares: Floats
+) -> dict[str, Floats]:
+    """P(cell | class) by empirical Bayes, before evidence is tempered."""
+    people = max(float(np.sum(statistics.totals)), 1.0)
+    people_by_feature = dict.fromkeys(statistics.tables, people)
+    bin_counts = {
+        table_name: bin_table.cells.value_count
+        for table_name, bin_table in statistics.tables.items()
+        if bin_table.cells.edges
+    }
+    bin_tables = {name: used_tables[name] for name in bin_counts}
+    category_tables = {name: table for name, table in used_tables.items() if name not in bin_counts}
+    own_noise_shares = {
+        name: 1 - table.cancelling_share for name, table in statistics.tables.items()
+    }
+    shrunk_probabilities = shrink_tables(
+        category_tables, class_shares, people_by_feature, own_noise_shares
+    )
+    return shrunk_probabilities | smooth_tables(
+        bin_tables, bin_counts, class_shares, people_by_feature, own_noise_shares
+    )
+
+
 def _build_cell_factors(
     statistics: Statistics,
     used_tables: Mapping[str, tuple[Floats, Floats]],
     postprocess: Postprocess,
     class_shares: Floats,
+    shrunk_cells: dict[str, Floats],
 ) -> dict[str, Factor]:
     if postprocess == "bayes":
-        people = max(float(np.sum(statistics.totals)), 1.0)
-        people_by_feature = dict.fromkeys(statistics.tables, people)
-        bin_counts = {
-            table_name: bin_table.cells.value_count
-            for table_name, bin_table in statistics.tables.items()
-            if bin_table.cells.edges
-        }
-        bin_tables = {name: used_tables[name] for name in bin_counts}
-        category_tables = {
-            name: table for name, table in used_tables.items() if name not in bin_counts
-        }
-        own_noise_shares = {
-            name: 1 - table.cancelling_share for name, table in statistics.tables.items()
-        }
-        shrunk_probabilities = shrink_tables(
-            category_tables, class_shares, people_by_feature, own_noise_shares
-        )
-        shrunk_probabilities |= smooth_tables(
-            bin_tables, bin_counts, class_shares, people_by_feature, own_noise_shares
-        )
+        if not shrunk_cells:
+            shrunk_cells.update(_shrink_cells(statistics, used_tables, class_shares))
         used_features = statistics.scoring.features
         probabilities = temper_evidence(
             {
-                name: shrunk_probabilities[name]
+                name: shrunk_cells[name]
                 for name in used_tables
                 if used_features is None or name in used_features
             },

@@ -18,8 +18,8 @@ import numpy as np
 
 from discreet.collection.tally import Tally
 from discreet.errors import EstimationError
-from discreet.estimation import estimate
 from discreet.estimation.candidates import choose_candidate, list_candidate_scorings, make_candidate
+from discreet.estimation.from_statistics import estimate_scorings
 from discreet.local.plan import Plan, Question
 from discreet.local.planning import compute_shuffled_local_epsilon
 from discreet.local.question import VERDICTS
@@ -107,10 +107,8 @@ def make_candidates(
     scorings : sequence of Scoring, optional
         Those that are judged, if not given.
     """
-    return [
-        make_candidate(estimate(replace(statistics, scoring=scoring)))
-        for scoring in (list_judged_scorings(statistics) if scorings is None else scorings)
-    ]
+    judged_scorings = list_judged_scorings(statistics) if scorings is None else scorings
+    return [make_candidate(model) for model in estimate_scorings(statistics, judged_scorings)]
 
 
 def make_judging_questions(candidates: Sequence[CandidateModel], epsilon: float) -> list[Question]:
