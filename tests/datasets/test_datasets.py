@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from fractions import Fraction
 from math import prod
 from pathlib import Path
@@ -21,7 +22,7 @@ import pytest
 from scipy.stats import chi2
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from discreet import datasets
+from discreet import MixedNB, datasets
 from discreet.errors import FormatError, PrivacyWarning, SchemaError
 from discreet.schema.schema import Categorical, Schema
 
@@ -434,3 +435,34 @@ def test_importing_the_module_is_cheap() -> None:
     code = "import sys, discreet.datasets; print({'pandas', 'sklearn', 'scipy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+# The clinic -------------------------------------------------------------------------------------
+
+
+def test_visits_are_those_of_patients_and_in_the_schema() -> None:
+    first, again, other = (datasets.make_visits(500, seed=s).frame for s in (3, 3, 4))
+    pd.testing.assert_frame_equal(first, again)
+    assert not first.equals(other)
+    assert first.patient_id.nunique() == 500
+    assert first.visit_id.is_unique
+    assert first.patient_id.value_counts().max() > 3, "some patients come often"
+    times = pd.to_datetime(first.visited)
+    assert times.is_monotonic_increasing
+    assert times.dt.strftime("%u").astype(int).max() <= 5, "the clinic is open on working days"
+    schema = datasets.VISITS_SCHEMA
+    MixedNB(schema=schema).fit(first[list(schema.names)], first.missed)
+    assert first.insurance.isna().any()
+
+
+def test_what_a_patient_missed_before_is_counted_from_earlier_visits() -> None:
+    visits = datasets.make_visits(300, seed=1).frame
+    for _, rows in visits.groupby("patient_id"):
+        missed = (rows.missed == "yes").astype(int)
+        assert (rows.missed_before == missed.cumsum() - missed).all()
+
+
+@pytest.mark.parametrize("make", [datasets.make_mortgage, datasets.make_visits])
+def test_a_table_of_nobody_is_refused(make: Callable[[int], datasets.Dataset]) -> None:
+    with pytest.raises(SchemaError, match="n=0; write a number of people of at least 1"):
+        make(0)

@@ -53,6 +53,7 @@ def list_(as_json: bool) -> None:
 def _list_tables() -> list[dict[str, Any]]:
     from discreet.datasets import (
         MORTGAGE_SCHEMA,
+        VISITS_SCHEMA,
         get_folder,
         is_available,
         make_balance_scale,
@@ -68,6 +69,7 @@ def _list_tables() -> list[dict[str, Any]]:
     dataset_rows = [
         _make_row("mortgage", None, MORTGAGE_SCHEMA, "generated"),
         _make_row("mortgage_table", 10, generated_datasets["mortgage_table"].schema, "bundled"),
+        _make_row("visits", None, VISITS_SCHEMA, "generated"),
     ]
     data_folder = get_folder()
     for dataset_name, openml_entry in OPENML_TABLES.items():
@@ -124,21 +126,22 @@ def _make_row(name: str, row_count: int | None, schema: Schema, source: str) -> 
     type=click.IntRange(min=1),
     default=20_000,
     show_default=True,
-    help="Number of people in the mortgage population.",
+    help="Number of people of mortgage, of patients of visits.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Seed of the mortgage population.",
+    help="Seed of mortgage and visits.",
 )
 @json_option
 def fetch(name: str, output: str, rows: int, seed: int, as_json: bool) -> None:
     """Write a table as NAME.csv and NAME.schema.json; identical files are left as they are.
 
-    balance_scale, mortgage and mortgage_table need no network; the others are read from the
-    folder that DISCREET_DATA names, or fetched from OpenML.
+    balance_scale, mortgage, mortgage_table and visits (several rows per patient, with identifiers
+    and times) need no network; the others are read from the folder that DISCREET_DATA names, or
+    fetched from OpenML.
     """
     dataset = _load_dataset(name, rows, seed)
     out_folder = make_folder(output)
@@ -154,8 +157,8 @@ def fetch(name: str, output: str, rows: int, seed: int, as_json: bool) -> None:
 
 
 def _load_dataset(name: str, rows: int, seed: int) -> Dataset:
-    from discreet.datasets import load, make_mortgage, make_mortgage_table
+    from discreet.datasets import load, make_mortgage, make_mortgage_table, make_visits
 
-    if name == "mortgage":
-        return make_mortgage(rows, seed)
+    if name in ("mortgage", "visits"):
+        return (make_mortgage if name == "mortgage" else make_visits)(rows, seed)
     return make_mortgage_table() if name == "mortgage_table" else load(name)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.datasets.population import MORTGAGE_SCHEMA, draw_population
+from discreet.datasets.visits import VISITS_SCHEMA, draw_visits
 from discreet.errors import SchemaError
 from discreet.schema.schema import Categorical, Numeric, Schema
 
@@ -23,6 +24,7 @@ __all__ = [
     "make_long_tailed",
     "make_mortgage",
     "make_mortgage_table",
+    "make_visits",
 ]
 
 
@@ -35,8 +37,9 @@ class Dataset:
     name, title : str
     schema : Schema
     frame : pandas.DataFrame
-        The features in schema order, then the target. Categories and classes are text, a missing
-        one is None; numbers are float64, or int64 where they are whole and none is missing.
+        The features and the target; in ``make_visits`` columns that identify a row, too. Categories
+        and classes are text, a missing one is None; numbers are float64, or int64 where they are
+        whole and none is missing.
     source : str
         Where the rows come from.
     """
@@ -174,11 +177,33 @@ def make_mortgage(n: int = 20_000, seed: int = 0, missing: float = 0.0) -> Datas
         Share of employment and of credit score that is missing at random; the people are those of
         ``missing=0``.
     """
-    if n < 1:
-        raise SchemaError(f"n={n!r}; write a number of people of at least 1")
+    _check_people(n)
     if not 0.0 <= missing < 1.0:
         raise SchemaError(f"missing={missing!r}; write a share from 0 to below 1")
     source = f"generated: n={n}, seed={seed}, missing={missing:g}"
     return Dataset(
         "mortgage", "Mortgage payments", MORTGAGE_SCHEMA, draw_population(n, seed, missing), source
     )
+
+
+def make_visits(n: int = 20_000, seed: int = 0) -> Dataset:
+    """Generate a clinic's visits, several per patient, and which were missed (about 9 % yes).
+
+    The frame has the columns ``visit_id`` and ``patient_id`` and the time ``visited`` besides what
+    the schema lists. All patients are invented.
+
+    Parameters
+    ----------
+    n : int, default 20 000
+        Number of patients; they come 2.3 times on average, and at most 40 times.
+    seed : int, default 0
+        The same seed gives the same patients.
+    """
+    _check_people(n)
+    source = f"generated: n={n}, seed={seed}"
+    return Dataset("visits", "Missed visits", VISITS_SCHEMA, draw_visits(n, seed), source)
+
+
+def _check_people(n: int) -> None:
+    if n < 1:
+        raise SchemaError(f"n={n!r}; write a number of people of at least 1")
