@@ -25,7 +25,7 @@ def test_datasets_are_listed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISCREET_DATA", raising=False)
     listed = json.loads(run("datasets", "list", "--json").stdout)["datasets"]
     by_name = {one["name"]: one for one in listed}
-    assert set(by_name) == {*list_names(), "mortgage", "mortgage_table"}
+    assert set(by_name) == {*list_names(), "mortgage", "mortgage_table", "visits"}
     assert by_name["mortgage"]["categorical"] == by_name["mortgage"]["numeric"] == 4
     assert by_name["adult"]["source"].startswith("OpenML")
     assert by_name["balance_scale"]["source"] == "generated"
@@ -43,7 +43,8 @@ def test_datasets_of_the_folder_are_listed_with_their_kinds(run: Run) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "rows"), [("balance_scale", 625), ("mortgage", 300), ("mortgage_table", 10)]
+    ("name", "rows"),
+    [("balance_scale", 625), ("mortgage", 300), ("mortgage_table", 10), ("visits", 679)],
 )
 def test_a_dataset_is_fetched_and_fits_its_schema(name: str, rows: int, run: Run) -> None:
     result = run("datasets", "fetch", name, "-o", "new/folder", "--rows", 300, "--json")
