@@ -29,6 +29,7 @@ from discreet.tables.contributions import (
     WEIGHT_STEPS,
     ContributionBound,
     digest_text,
+    find_unused_name,
     make_id_error,
     make_missing_id_error,
 )
@@ -95,11 +96,11 @@ def limit_person_rows(
     added_columns = {"person_key": person_key, "person_row": ibis.row_number().over(window)}
     if weight_name is not None:
         row_count = ibis.least(
-            ibis._.count().over(ibis.window(group_by=person_key)), bound.rows_per_person
+            table.count().over(ibis.window(group_by=person_key)), bound.rows_per_person
         )
         weight = (ibis.literal(WEIGHT_STEPS) / row_count).floor()
         added_columns["person_weight"] = person_key.isnull().ifelse(WEIGHT_STEPS, weight)
-    names = {name: _find_unused_name(name, table.columns) for name in added_columns}
+    names = {name: find_unused_name(name, table.columns) for name in added_columns}
     rows = table.mutate(**{names[name]: column for name, column in added_columns.items()})
     # a row without an id is a person, where it is not refused
     is_used = rows[names["person_row"]] < bound.rows_per_person
@@ -108,14 +109,6 @@ def limit_person_rows(
     if weight_name is not None:
         used_columns[weight_name] = rows[names["person_weight"]].cast("float64")
     return rows.select(**used_columns)
-
-
-def _find_unused_name(name: str, names: Sequence[str]) -> str:
-    """A name that no column has, in any case of its letters."""
-    lower_names = {column_name.lower() for column_name in names}
-    while name in lower_names:
-        name += "_"
-    return name
 
 
 def _make_person_key(table: Any, bound: ContributionBound, tokens: Sequence[str]) -> Any:
