@@ -16,42 +16,14 @@ import numpy as np
 from discreet.arrays import Floats, Indices, Integers
 from discreet.errors import EstimationError
 from discreet.model import NaiveBayesModel, compute_log_posterior
+from discreet.model.intervals import Z95, compute_wilson_interval
 from discreet.schema.cells import encode_classes
 from discreet.schema.schema import Value, format_value
 
-__all__ = ["Scores", "compute_wilson_interval", "cross_validate", "score_model", "split_folds"]
+__all__ = ["Scores", "cross_validate", "score_model", "split_folds"]
 
-Z95 = 1.959963984540054
-"""Quantile of the standard normal for 95 % intervals."""
 CALIBRATION_GROUPS = 10
 """Groups of a calibration table."""
-
-
-def compute_wilson_interval(hits: int, trials: int, z: float = Z95) -> tuple[float, float]:
-    """Wilson's interval of a share, 95 % by default; it stays inside [0, 1].
-
-    (p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n): Wilson 1927.
-
-    Parameters
-    ----------
-    hits, trials : int
-    z : float
-        Quantile of the standard normal; 1.96, for 95 %, by default.
-
-    Examples
-    --------
-    >>> low, high = compute_wilson_interval(81, 100)
-    >>> round(low, 4), round(high, 4)
-    (0.7222, 0.8749)
-    """
-    if trials <= 0:
-        return 0.0, 1.0
-    hit_share, z_term = hits / trials, z * z / trials
-    centre_term = hit_share + z_term / 2
-    half_width = z * math.sqrt(hit_share * (1 - hit_share) / trials + z_term / (4 * trials))
-    low, high = (centre_term - half_width) / (1 + z_term), (centre_term + half_width) / (1 + z_term)
-    # at the ends the formula is exact, its rounding is not
-    return (0.0 if hits == 0 else low), (1.0 if hits == trials else high)
 
 
 @dataclass(frozen=True, eq=False)
