@@ -33,6 +33,7 @@ from discreet import (
     Numeric,
     PrivacyError,
     Schema,
+    SchemaError,
     score_privately,
 )
 from discreet.central import budget as budget_module
@@ -47,6 +48,7 @@ from discreet.cli import main
 from discreet.model.noisy_scores import NoisyScores
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import SeededRandom
+from discreet.tables.contributions import ContributionBound
 
 EPSILON = 0.7
 SCHEMA = Schema([Numeric("a", 0, 10), Categorical("b", ["x", "y"])], "c", ["no", "yes"])
@@ -221,11 +223,79 @@ def test_several_rows_of_a_person_get_that_much_more_noise(monkeypatch):
     model, transcript = make_model("cells"), Transcript((1,))
     monkeypatch.setattr(budget_module.IntegerNoise, "add", lambda *given: transcript.add(*given))
     counts = private_scores.make_empty_counts(model)
-    for rows_per_person in (1, 3):
-        release_scores(model, counts, EPSILON, CryptoRandom(), rows_per_person=rows_per_person)
+    for bound in (None, ContributionBound("id", 3)):
+        release_scores(model, counts, EPSILON, CryptoRandom(), bound=bound)
     (_, single_scale, _), (_, triple_scale, _) = transcript.given
     assert single_scale == 1 / Fraction(EPSILON)
     assert triple_scale == 3 * single_scale
+
+
+def score_persons(monkeypatch, model, records, rows_per_person=2):
+    """The same for records with an id in front, of which a person may have several."""
+    transcript = Transcript((3, 1, 4))
+    monkeypatch.setattr(budget_module.IntegerNoise, "add", lambda *given: transcript.add(*given))
+    frame = make_frame([record[1:] for record in records])
+    frame["id"] = [record[0] for record in records]
+    scores = score_privately(
+        model,
+        frame,
+        frame["c"].to_numpy(),
+        EPSILON,
+        person="id",
+        rows_per_person=rows_per_person,
+        budget=MemoryLedger(1.0),
+    )
+    body = scores.to_body()
+    return transcript.given, json.dumps({key: body[key] for key in body if key != "guarantee"})
+
+
+def find_worst_person(monkeypatch, model, score=score_persons):
+    """The largest cost of one more person, with as many rows as they like."""
+    rng = np.random.default_rng(0)
+    largest = Fraction(0)
+    for trial in range(12):
+        records = [(f"p{i % 4}", *RECORDS[k]) for i, k in enumerate(rng.integers(0, 18, 9))]
+        given, released = score(monkeypatch, model, records)
+        own = [("new", *RECORDS[k]) for k in rng.integers(0, 18, 1 + trial % 5)]
+        places = rng.permutation(len(records) + len(own))
+        more_given, more_released = score(
+            monkeypatch, model, [[*records, *own][place] for place in places]
+        )
+        assert released == more_released
+        largest = max(largest, cost(given, more_given))
+    return largest
+
+
+@pytest.mark.slow
+def test_a_person_with_any_number_of_rows_costs_at_most_epsilon(monkeypatch):
+    assert find_worst_person(monkeypatch, make_model("cells")) == Fraction(EPSILON)
+
+
+@pytest.mark.slow
+def test_twin_all_rows_of_a_person_with_the_noise_of_some(monkeypatch):
+    from discreet.estimators import private_scores as public_module
+
+    monkeypatch.setattr(
+        public_module,
+        "select_person_rows",
+        lambda persons, *given: (np.arange(len(persons)), None),
+    )
+    assert find_worst_person(monkeypatch, make_model("cells")) > Fraction(EPSILON)
+
+
+def test_the_promise_to_a_person_says_how_many_rows_are_used():
+    model, frame = make_model("cells"), make_frame(RECORDS * 5)
+    frame["id"] = np.arange(len(frame)) // 3
+    scores = score_privately(
+        model, frame, frame["c"].to_numpy(), 0.2, person="id", rows_per_person=2,
+        budget=MemoryLedger(1.0),
+    )  # fmt: skip
+    assert "all rows of one person, of which at most 2 are used" in scores.promise
+    assert scores.rows_per_person == 2
+    with pytest.raises(PrivacyError, match="rows_per_person"):
+        score_privately(model, frame, frame["c"], 0.2, person="id")
+    with pytest.raises(SchemaError, match="never learnt from"):
+        score_privately(model, frame, frame["c"], 0.2, person="b", rows_per_person=2)
 
 
 # ---- what is promised
@@ -368,6 +438,31 @@ def test_the_command_charges_and_says_what_is_promised(folder):
     refused = evaluate("people.csv", "--epsilon", "0.1", *ledger)
     assert refused.exit_code == 2
     assert "nothing was paid" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_command_uses_at_most_as_many_rows_of_a_person(monkeypatch, folder):
+    """Files give the noise the same table as frames do, and the id is not in what is left."""
+    frame = pd.read_csv("people.csv")
+    frame["whose"] = [f"secret{i}" for i in np.random.default_rng(0).integers(0, 200, len(frame))]
+    frame.to_csv("visits.csv", index=False)
+    transcript = Transcript((1,))
+    monkeypatch.setattr(budget_module.IntegerNoise, "add", lambda *given: transcript.add(*given))
+    person = ["--person", "whose", "--rows-per-person", "2"]
+    printed = evaluate("visits.csv", "--epsilon", "0.2", *person, "--json")
+    assert printed.exit_code == 0, printed.output
+    assert "secret" not in printed.output
+    assert "at most 2 are used" in printed.output
+    score_privately(
+        make_model("cells"), frame, frame["c"].to_numpy(), 0.2, person="whose", rows_per_person=2,
+        budget=MemoryLedger(1.0),
+    )  # fmt: skip
+    first, second = transcript.given
+    assert first == second
+    assert sum(first[2]) < len(frame)
+    for words in (person[:2], person[2:], ["--person", "b", "--rows-per-person", "2"]):
+        assert evaluate("visits.csv", "--epsilon", "0.2", *words).exit_code == 2
+    assert evaluate("visits.csv", *person).exit_code == 2
 
 
 def test_options_of_noisy_figures_need_an_epsilon(folder):

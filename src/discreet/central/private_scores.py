@@ -24,6 +24,7 @@ from discreet.model.noisy_scores import NoisyScores
 from discreet.privacy.guarantee import Account, Guarantee
 from discreet.randomness import Random
 from discreet.schema.cells import encode_classes, get_columns
+from discreet.tables.contributions import ContributionBound
 
 __all__ = [
     "assign_cells",
@@ -154,7 +155,7 @@ def release_scores(
     random: Random,
     *,
     same_people: bool = False,
-    rows_per_person: int = 1,
+    bound: ContributionBound | None = None,
     charge: Callable[[Guarantee], Account | None] | None = None,
 ) -> NoisyScores:
     """Charge, add noise to every count, and state the promise.
@@ -170,17 +171,21 @@ def release_scores(
     same_people : bool, default False
         Whether the people are those of whom the model was made: then the promise adds up what both
         cost them.
-    rows_per_person : int, default 1
-        Most rows of one person among those that were counted.
+    bound : ContributionBound, optional
+        How many rows of each person were counted at most; without it, each row is a person.
     charge : callable, optional
         Pays for what is about to be promised, or raises. Called once, before noise is drawn.
     """
     budget = Budget(epsilon)
-    # one person changes counts by rows_per_person in all, wherever those rows are
-    noise = budget.spend_on_noise(RELEASE_NAME, budget.total, rows_per_person)
+    # one person changes counts by as much as there are rows of theirs, wherever those are
+    sensitivity = 1 if bound is None else bound.count_sensitivity
+    noise = budget.spend_on_noise(RELEASE_NAME, budget.total, sensitivity)
     own_guarantee = replace(
-        budget.make_guarantee(()), against="everyone who sees the released figures"
+        budget.make_guarantee(() if bound is None else bound.assumptions),
+        against="everyone who sees the released figures",
     ).void_if(simulated=random.simulated)
+    if bound is not None:
+        own_guarantee = replace(own_guarantee, unit=bound.unit)
     if model.guarantee.neighbours == "replace" and same_people:
         own_guarantee = own_guarantee.as_replace()
     account = None if charge is None else charge(own_guarantee)
@@ -193,7 +198,7 @@ def release_scores(
         own_guarantee,
         compose_with_model(own_guarantee, model.guarantee),
         same_people,
-        rows_per_person,
+        1 if bound is None else bound.rows_per_person,
     )
 
 

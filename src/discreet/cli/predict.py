@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.evaluation_tables import print_noisy_scores, print_scores
+from discreet.cli.evaluation import (
+    iter_person_batches,
+    make_batch_scorer,
+    print_noisy_scores,
+    print_scores,
+    refuse_contradictions,
+)
 from discreet.cli.files import OUTPUT, make_output, write_file
 from discreet.cli.ledger_options import LedgerCharge, ledger_options
 from discreet.cli.output import (
@@ -20,12 +26,14 @@ from discreet.cli.output import (
     print_warning,
     show_progress,
 )
+from discreet.cli.parameter_types import NamedNumbersType
 from discreet.errors import FormatError, SchemaError
 from discreet.files.atomic_writing import error_context
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
     from discreet.model.explanation import Explanation
+    from discreet.tables.contributions import MissingPerson
 
 __all__ = ["evaluate", "export", "predict", "sample", "show"]
 
@@ -167,11 +175,18 @@ def _explain_row(model: NaiveBayesModel, data: str, row: int) -> Explanation:
 @click.command(
     epilog=format_example(
         "discreet evaluate model.json people.csv",
+        "discreet evaluate model.json people.csv --cost yes=5 --by sex",
         "discreet evaluate model.json people.csv --epsilon 0.2 --budget-file budget.json",
     )
 )
 @click.argument("model")
 @click.argument("data")
+@click.option("--by", metavar="COLUMN", help="Also show figures for each value of this column.")
+@click.option(
+    "--cost",
+    type=NamedNumbersType("yes=5", "cost"),
+    help="What missing a class costs, 1 where not said: also show decisions by cost.",
+)
 @click.option(
     "--epsilon",
     type=float,
@@ -183,41 +198,75 @@ def _explain_row(model: NaiveBayesModel, data: str, row: int) -> Explanation:
     help="With --epsilon: DATA is about the people of whom the model was made; the promise adds up "
     "what both cost them.",
 )
+@click.option("--person", metavar="COLUMN", help="With --epsilon: whose a row is, by this column.")
+@click.option(
+    "--rows-per-person",
+    type=click.IntRange(min=1),
+    help="With --person: use at most this many rows of a person; the noise grows with it.",
+)
+@click.option(
+    "--missing-person",
+    type=click.Choice(["error", "own"]),
+    help="With --person: refuse rows without an id (error, the default), or each is one (own).",
+)
 @ledger_options
 @json_option
 def evaluate(
     model: str,
     data: str,
+    by: str | None,
+    cost: dict[str, float] | None,
     epsilon: float | None,
     same_people: bool,
+    person: str | None,
+    rows_per_person: int | None,
+    missing_person: MissingPerson | None,
     as_json: bool,
     **ledger: Any,
 ) -> None:
     """Predict the rows of DATA and compare the predictions with its true classes.
 
-    Prints the accuracy next to that of always predicting the most frequent class, the log loss, the
+    Prints the accuracy next to that of always predicting the most frequent class, the areas under
+    the ROC curve (AUC) and the precision-recall curve (average precision), the log loss, the
     calibration, and precision and recall of each class, all with 95 % intervals. The figures are
     computed from raw data: they are not protected, even if the model is.
 
     With --epsilon they are: one noisy table of the rows by true class, predicted class and
     confidence is released, charged to the ledger before noise is drawn, and the intervals cover the
-    noise. One row is one person.
+    noise. One row is one person, unless --person and --rows-per-person say otherwise.
     """
+    from discreet.estimators.private_scores import make_person_bound
     from discreet.model import NaiveBayesModel
-    from discreet.model.evaluation import score_model
     from discreet.tables.engines import iter_ordered_batches
 
-    _refuse_private_options(epsilon, same_people=same_people, **ledger)
+    refuse_contradictions(
+        epsilon,
+        by,
+        cost,
+        same_people=same_people,
+        person=person,
+        rows_per_person=rows_per_person,
+        missing_person=missing_person,
+        **ledger,
+    )
     charge = LedgerCharge(**ledger, purpose="private evaluation", data_source=data)
     trained_model = NaiveBayesModel.read(model)
-    score_batch = score_model if epsilon is None else _make_private_counter(epsilon)
+    bound = make_person_bound(
+        trained_model.inputs, person, rows_per_person, missing_person or "error"
+    )
+    score_batch = make_batch_scorer(trained_model, epsilon, by, cost)
     scores: Any = None
     row_count = 0
+    columns = dict.fromkeys([*trained_model.inputs.names, trained_model.schema.target])
+    columns |= {} if by is None else {by: None}
     with show_progress("evaluating") as report_progress, error_context(data):
-        for batch in iter_ordered_batches(
-            data, [*trained_model.inputs.names, trained_model.schema.target]
-        ):
-            batch_scores = score_batch(trained_model, batch, batch[trained_model.schema.target])
+        batches = (
+            iter_ordered_batches(data, [*columns])
+            if bound is None
+            else iter_person_batches(data, trained_model.inputs, bound)
+        )
+        for batch in batches:
+            batch_scores = score_batch(batch, batch[trained_model.schema.target])
             scores = batch_scores if scores is None else scores + batch_scores
             row_count += batch.num_rows
             report_progress(row_count)
@@ -234,6 +283,7 @@ def evaluate(
             epsilon,
             CryptoRandom(),
             same_people=same_people,
+            bound=bound,
             charge=charge,
         )
         facts |= charge.to_body()
@@ -245,24 +295,6 @@ def evaluate(
         print_noisy_scores(scores)
         print_guarantee(scores.promise)
         charge.print_remaining()
-
-
-def _make_private_counter(epsilon: float) -> Callable[..., Any]:
-    """Refuse an invalid epsilon before any row is read; return what counts the rows."""
-    from discreet.central.budget import Budget
-    from discreet.central.private_scores import count_score_cells
-
-    Budget(epsilon)
-    return count_score_cells
-
-
-def _refuse_private_options(epsilon: float | None, **options: Any) -> None:
-    """Refuse options of a private evaluation where none is asked for."""
-    for option_name, value in options.items():
-        if epsilon is None and value:
-            raise click.UsageError(
-                f"--{option_name.replace('_', '-')} is for noisy figures; give --epsilon as well."
-            )
 
 
 @click.command(epilog=format_example("discreet show model.json --strongest 5"))

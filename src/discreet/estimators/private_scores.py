@@ -24,8 +24,15 @@ from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up
 from discreet.privacy.ledger import Ledger
 from discreet.randomness import as_random
 from discreet.schema.cells import get_columns
+from discreet.schema.schema import Schema
+from discreet.tables.contributions import (
+    ContributionBound,
+    MissingPerson,
+    select_person_rows,
+    take_rows,
+)
 
-__all__ = ["score_privately"]
+__all__ = ["make_person_bound", "score_privately"]
 
 LEDGER_PURPOSE = "private evaluation"
 """What a ledger says was paid for."""
@@ -38,6 +45,9 @@ def score_privately(
     epsilon: float,
     *,
     same_people: bool = False,
+    person: str | None = None,
+    rows_per_person: int | None = None,
+    missing_person: MissingPerson = "error",
     budget: Any = None,
     random_state: Any = None,
 ) -> NoisyScores:
@@ -51,13 +61,20 @@ def score_privately(
     ----------
     model : NaiveBayesModel or fitted estimator
     rows : data frame, Arrow table, mapping of columns or array
-        One row per person.
+        One row per person, unless there is a ``person``.
     truth : column of classes
     epsilon : float
         What the figures cost each of these people.
     same_people : bool, default False
         Whether these are the people of whom the model was made: then the promise adds up what both
         cost them. Left out, it is about this release alone, and says what both add up to.
+    person : str, optional
+        Column of ``rows`` with the id of a person who may have several rows. At most
+        ``rows_per_person`` of them are used, and the promise is to the whole person.
+    rows_per_person : int, optional
+        Chosen without looking at the data: the noise grows with it.
+    missing_person : {"error", "own"}
+        Whether a row without an id is refused, or is a person of its own.
     budget : Ledger, MemoryLedger or path, optional
         Charged before noise is drawn; it refuses to be overdrawn. Left out, rows that were fitted
         before in this process warn.
@@ -100,8 +117,14 @@ def score_privately(
         truth_column = np.empty(len(truth), dtype=object)  # whose labels keep their own types
         truth_column[:] = truth
         truth = truth_column
-    exact_counts = count_score_cells(model, rows, truth)
     columns = get_columns(rows, model.inputs.names)
+    bound = make_person_bound(model.inputs, person, rows_per_person, missing_person)
+    if bound is not None:
+        persons = get_columns(rows, [bound.person])[bound.person]
+        used_rows, _ = select_person_rows(persons, columns, truth, model.inputs, bound)
+        columns = {name: take_rows(column, used_rows) for name, column in columns.items()}
+        truth = take_rows(truth, used_rows)
+    exact_counts = count_score_cells(model, columns, truth)
     # before anything is paid, should a value be unreadable
     row_hashes = None if random.simulated else hash_rows(columns, int(exact_counts.sum()))
 
@@ -113,7 +136,13 @@ def score_privately(
         return ledger_state.make_account(ledger.path.name)
 
     noisy_scores = release_scores(
-        model, exact_counts, epsilon, random, same_people=same_people, charge=charge_ledger
+        model,
+        exact_counts,
+        epsilon,
+        random,
+        same_people=same_people,
+        bound=bound,
+        charge=charge_ledger,
     )
     if row_hashes is not None:
         spend = current_history.get().add(row_hashes, noisy_scores.own_guarantee)
@@ -124,3 +153,31 @@ def score_privately(
                 "budget= a ledger, which counts every release and refuses to exceed its budget"
             )
     return noisy_scores
+
+
+def make_person_bound(
+    schema: Schema,
+    person: str | None,
+    rows_per_person: int | None,
+    missing_person: MissingPerson,
+) -> ContributionBound | None:
+    """Make the bound on the rows of a person; None where each row is another person.
+
+    Parameters
+    ----------
+    schema : Schema
+        In which the column of ids must not be.
+    person : str or None
+    rows_per_person : int or None
+    missing_person : {"error", "own"}
+    """
+    if person is None and rows_per_person is None:
+        return None
+    if person is None or rows_per_person is None:
+        raise PrivacyError(
+            f"person={person!r} and rows_per_person={rows_per_person!r}; give both, or neither "
+            "where each row is another person"
+        )
+    bound = ContributionBound(person, rows_per_person, missing_person)
+    bound.check_schema(schema)
+    return bound

@@ -193,9 +193,11 @@ class NoisyScores:
                 if self.with_model.delta
                 else ""
             )
+            is_same_unit = self.with_model.unit == self.own_guarantee.unit
             lines.append(
                 "  For a person who is in the model's data as well, both add up: epsilon = "
-                f"{format_rounded_up(self.with_model.epsilon)}{delta_text}."
+                f"{format_rounded_up(self.with_model.epsilon)}{delta_text}"
+                + ("." if is_same_unit else f" ({self.with_model.unit}).")
             )
         else:
             lines.append(
