@@ -82,7 +82,7 @@ def test_a_parameter_without_words_is_found(reference, monkeypatch):
 
 
 def test_a_docstring_becomes_markdown(reference):
-    interval = discreet.model.evaluation.compute_wilson_interval
+    interval = discreet.model.intervals.compute_wilson_interval
     text = "\n\n".join(reference.entry("compute_wilson_interval", interval))
     assert "### `compute_wilson_interval`" in text
     signature = "(hits: int, trials: int, z: float = 1.959963984540054) -> tuple[float"

@@ -12,6 +12,7 @@ from discreet.estimators.central import CentralNB as CentralNB
 from discreet.estimators.federated import FederatedNB as FederatedNB
 from discreet.estimators.local import LocalNB as LocalNB
 from discreet.estimators.mixed import MixedNB as MixedNB
+from discreet.estimators.private_scores import score_privately as score_privately
 from discreet.estimators.survey import SurveyNB as SurveyNB
 from discreet.model import NaiveBayesModel as NaiveBayesModel
 from discreet.privacy.guarantee import Guarantee as Guarantee

@@ -115,6 +115,23 @@ def test_evaluation_for_scripts_and_for_people(run: Run) -> None:
     assert "\x1b" not in text
 
 
+def test_costs_and_groups_fit_a_terminal(run: Run) -> None:
+    words = ["evaluate", "model.json", "others.csv", "--cost", "yes=5", "--by", "employment"]
+    text = run(*words).stdout
+    for part in ("AUC", "average precision", "P(yes) = 0.167", "always say 'no'", "by employment"):
+        assert part in text
+    assert max(map(len, text.splitlines())) <= 80
+    body = json.loads(run(*words, "--json").stdout)
+    assert body["costs"]["threshold"] == pytest.approx(1 / 6)
+    assert body["by"] == "employment"
+    assert sum(group["rows"] for group in body["groups"].values()) == body["rows"] == 800
+    assert body["auc_interval"][0] < body["auc"] < body["auc_interval"][1]
+    assert run(*words, "--epsilon", "0.2").exit_code == 2
+    for wrong in ("maybe=5", "yes=0", "yes"):
+        assert run("evaluate", "model.json", "others.csv", "--cost", wrong).exit_code == 2
+    assert "lacks the column" in run("evaluate", "model.json", "others.csv", "--by", "x").stderr
+
+
 def test_a_model_is_shown(run: Run) -> None:
     text = run("show", "model.json", "--strongest", 3).stdout
     assert "No privacy" in text

@@ -13,11 +13,11 @@ from discreet import EstimationError, MixedNB, NaiveBayesModel, SchemaError
 from discreet.datasets import Dataset, make_balance_scale, make_mortgage
 from discreet.model.evaluation import (
     Scores,
-    compute_wilson_interval,
     cross_validate,
     score_model,
     split_folds,
 )
+from discreet.model.intervals import compute_wilson_interval
 
 
 @pytest.fixture(scope="module")

@@ -8,24 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli.evaluation import (
+    iter_person_batches,
+    make_batch_scorer,
+    print_noisy_scores,
+    print_scores,
+    refuse_contradictions,
+)
 from discreet.cli.files import OUTPUT, make_output, write_file
+from discreet.cli.ledger_options import LedgerCharge, ledger_options
 from discreet.cli.output import (
     format_example,
     json_option,
-    make_console,
-    make_table,
+    print_guarantee,
     print_json,
     print_note,
     print_warning,
     show_progress,
 )
+from discreet.cli.parameter_types import NamedNumbersType
 from discreet.errors import FormatError, SchemaError
 from discreet.files.atomic_writing import error_context
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
-    from discreet.model.evaluation import Scores
     from discreet.model.explanation import Explanation
+    from discreet.tables.contributions import MissingPerson
 
 __all__ = ["evaluate", "export", "predict", "sample", "show"]
 
@@ -164,87 +172,129 @@ def _explain_row(model: NaiveBayesModel, data: str, row: int) -> Explanation:
     raise SchemaError(f"{data}: there is no row {row}; it has {rows_before} rows, the first is 0")
 
 
-@click.command(epilog=format_example("discreet evaluate model.json people.csv"))
+@click.command(
+    epilog=format_example(
+        "discreet evaluate model.json people.csv",
+        "discreet evaluate model.json people.csv --cost yes=5 --by sex",
+        "discreet evaluate model.json people.csv --epsilon 0.2 --budget-file budget.json",
+    )
+)
 @click.argument("model")
 @click.argument("data")
+@click.option("--by", metavar="COLUMN", help="Also show figures for each value of this column.")
+@click.option(
+    "--cost",
+    type=NamedNumbersType("yes=5", "cost"),
+    help="What missing a class costs, 1 where not said: also show decisions by cost.",
+)
+@click.option(
+    "--epsilon",
+    type=float,
+    help="Release noisy figures that cost each person in DATA this epsilon, instead of exact ones.",
+)
+@click.option(
+    "--same-people",
+    is_flag=True,
+    help="With --epsilon: DATA is about the people of whom the model was made; the promise adds up "
+    "what both cost them.",
+)
+@click.option("--person", metavar="COLUMN", help="With --epsilon: whose a row is, by this column.")
+@click.option(
+    "--rows-per-person",
+    type=click.IntRange(min=1),
+    help="With --person: use at most this many rows of a person; the noise grows with it.",
+)
+@click.option(
+    "--missing-person",
+    type=click.Choice(["error", "own"]),
+    help="With --person: refuse rows without an id (error, the default), or each is one (own).",
+)
+@ledger_options
 @json_option
-def evaluate(model: str, data: str, as_json: bool) -> None:
+def evaluate(
+    model: str,
+    data: str,
+    by: str | None,
+    cost: dict[str, float] | None,
+    epsilon: float | None,
+    same_people: bool,
+    person: str | None,
+    rows_per_person: int | None,
+    missing_person: MissingPerson | None,
+    as_json: bool,
+    **ledger: Any,
+) -> None:
     """Predict the rows of DATA and compare the predictions with its true classes.
 
-    Prints the accuracy next to that of always predicting the most frequent class, the log loss, the
+    Prints the accuracy next to that of always predicting the most frequent class, the areas under
+    the ROC curve (AUC) and the precision-recall curve (average precision), the log loss, the
     calibration, and precision and recall of each class, all with 95 % intervals. The figures are
     computed from raw data: they are not protected, even if the model is.
+
+    With --epsilon they are: one noisy table of the rows by true class, predicted class and
+    confidence is released, charged to the ledger before noise is drawn, and the intervals cover the
+    noise. One row is one person, unless --person and --rows-per-person say otherwise.
     """
+    from discreet.estimators.private_scores import make_person_bound
     from discreet.model import NaiveBayesModel
-    from discreet.model.evaluation import score_model
     from discreet.tables.engines import iter_ordered_batches
 
+    refuse_contradictions(
+        epsilon,
+        by,
+        cost,
+        same_people=same_people,
+        person=person,
+        rows_per_person=rows_per_person,
+        missing_person=missing_person,
+        **ledger,
+    )
+    charge = LedgerCharge(**ledger, purpose="private evaluation", data_source=data)
     trained_model = NaiveBayesModel.read(model)
-    scores: Scores | None = None
+    bound = make_person_bound(
+        trained_model.inputs, person, rows_per_person, missing_person or "error"
+    )
+    score_batch = make_batch_scorer(trained_model, epsilon, by, cost)
+    scores: Any = None
+    row_count = 0
+    columns = dict.fromkeys([*trained_model.inputs.names, trained_model.schema.target])
+    columns |= {} if by is None else {by: None}
     with show_progress("evaluating") as report_progress, error_context(data):
-        for batch in iter_ordered_batches(
-            data, [*trained_model.inputs.names, trained_model.schema.target]
-        ):
-            batch_scores = score_model(trained_model, batch, batch[trained_model.schema.target])
+        batches = (
+            iter_ordered_batches(data, [*columns])
+            if bound is None
+            else iter_person_batches(data, trained_model.inputs, bound)
+        )
+        for batch in batches:
+            batch_scores = score_batch(batch, batch[trained_model.schema.target])
             scores = batch_scores if scores is None else scores + batch_scores
-            report_progress(scores.rows)
-    if scores is None or not scores.rows:
+            row_count += batch.num_rows
+            report_progress(row_count)
+    if not row_count:
         raise FormatError(f"{data}: has no rows to evaluate")
+    facts = {"model": model, "data": data, "protected": epsilon is not None}
+    if epsilon is not None:
+        from discreet.central.private_scores import release_scores
+        from discreet.randomness import CryptoRandom
+
+        scores = release_scores(
+            trained_model,
+            scores,
+            epsilon,
+            CryptoRandom(),
+            same_people=same_people,
+            bound=bound,
+            charge=charge,
+        )
+        facts |= charge.to_body()
     if as_json:
-        print_json({"model": model, "data": data, "protected": False, **scores.to_body()})
+        print_json({**facts, **scores.to_body()})
+    elif epsilon is None:
+        print_scores(scores)
     else:
-        _print_scores(scores)
-
-
-def _print_scores(scores: Scores) -> None:
-    score_body, printer = scores.to_body(), make_console()
-    majority_class = score_body["baseline"]["class"]
-    score_table = make_table(f"{scores.rows:,} rows", "score", ">value", ">95 % interval", "")
-    for score_name, score_value, (lower_end, upper_end), remark in (
-        ("accuracy", score_body["accuracy"], score_body["interval"], ""),
-        ("baseline", score_body["baseline"]["accuracy"], score_body["baseline"]["interval"],
-         f"always {majority_class!r}"),
-        ("log loss", score_body["log_loss"], score_body["log_loss_interval"], ""),
-        ("calibration error", score_body["calibration_error"], score_body["calibration_interval"],
-         "mean gap between confidence and hit rate"),
-    ):  # fmt: skip
-        score_table.add_row(
-            score_name, f"{score_value:.4f}", f"{lower_end:.4f} to {upper_end:.4f}", remark
-        )
-    printer.print(score_table)
-    class_table = make_table("by class", "class", ">rows", ">precision", ">recall")
-    for class_name, class_scores in score_body["classes"].items():
-        rate_intervals = [
-            (class_scores[rate_name], class_scores[f"{rate_name}_interval"])
-            for rate_name in ("precision", "recall")
-        ]
-        class_table.add_row(
-            class_name,
-            f"{class_scores['rows']:,}",
-            *(_format_share(rate, rate_interval) for rate, rate_interval in rate_intervals),
-        )
-    printer.print(class_table)
-    reliability_table = make_table(
-        "calibration: stated and actual accuracy", ">confidence", ">rows", ">right"
-    )
-    for reliability_bin in score_body["reliability"]:
-        hit_rate = _format_share(reliability_bin["hits"], reliability_bin["interval"])
-        reliability_table.add_row(
-            f"{reliability_bin['confidence']:.3f}", f"{reliability_bin['rows']:,}", hit_rate
-        )
-    printer.print(reliability_table)
-    class_names = list(score_body["classes"])
-    confusion_table = make_table(
-        "down: true class, across: predicted", "", *(f">{class_name}" for class_name in class_names)
-    )
-    for class_name, confusion_row in zip(class_names, scores.confusion, strict=True):
-        confusion_table.add_row(class_name, *(f"{row_count:,}" for row_count in confusion_row))
-    printer.print(confusion_table)
-    printer.print("These figures are about raw data and are not protected.")
-
-
-def _format_share(value: float, interval: list[float]) -> str:
-    return "-" if value != value else f"{value:.3f} ({interval[0]:.3f} to {interval[1]:.3f})"
+        print_noisy_scores(scores)
+        print_guarantee(scores.promise)
+        charge.print_remaining()
 
 
 @click.command(epilog=format_example("discreet show model.json --strongest 5"))

@@ -8,6 +8,7 @@ import click
 
 from discreet.cli.files import make_output, require_budget_file, write_file
 from discreet.cli.output import format_example, json_option, print_json, print_note, show_progress
+from discreet.cli.parameter_types import NamedNumbersType
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Composition, LedgerState
@@ -15,27 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["train"]
 
 METHODS = ("histogram", "moments", "global", "global-published", "smooth", "trimmed")
-
-
-class SharesParam(click.ParamType[dict[str, float]]):
-    """``age=2,sex=1``."""
-
-    name = "age=2,sex=1"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> dict[str, float]:
-        """Parse names and weights."""
-        if isinstance(value, dict):
-            return value
-        weights: dict[str, float] = {}
-        for pair_text in filter(None, str(value).split(",")):
-            feature_name, _, weight_text = pair_text.rpartition("=")
-            try:
-                weights[feature_name.strip()] = float(weight_text)
-            except ValueError:
-                self.fail(f"invalid share {pair_text!r}; write age=2,sex=1", param, ctx)
-        return weights
 
 
 @click.command(
@@ -72,7 +52,9 @@ class SharesParam(click.ParamType[dict[str, float]]):
     help="How the noisy statistics are computed.",
 )
 @click.option(
-    "--allocation", type=SharesParam(), help="Weights by which features share the budget."
+    "--allocation",
+    type=NamedNumbersType("age=2,sex=1", "share"),
+    help="Weights by which features share the budget.",
 )
 @click.option(
     "--bins", type=click.IntRange(1, 1024), help="Number of equal bins of every numeric feature."

@@ -7,7 +7,7 @@ folds of a cross-validation are pooled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,42 +16,20 @@ import numpy as np
 from discreet.arrays import Floats, Indices, Integers
 from discreet.errors import EstimationError
 from discreet.model import NaiveBayesModel, compute_log_posterior
+from discreet.model.costs import CostScores, decide_by_cost
+from discreet.model.intervals import Z95, compute_wilson_interval
+from discreet.model.ranking import (
+    compute_auc,
+    compute_average_precision,
+    count_ranks,
+)
 from discreet.schema.cells import encode_classes
 from discreet.schema.schema import Value, format_value
 
-__all__ = ["Scores", "compute_wilson_interval", "cross_validate", "score_model", "split_folds"]
+__all__ = ["Scores", "cross_validate", "score_joint", "score_model", "split_folds"]
 
-Z95 = 1.959963984540054
-"""Quantile of the standard normal for 95 % intervals."""
 CALIBRATION_GROUPS = 10
 """Groups of a calibration table."""
-
-
-def compute_wilson_interval(hits: int, trials: int, z: float = Z95) -> tuple[float, float]:
-    """Wilson's interval of a share, 95 % by default; it stays inside [0, 1].
-
-    (p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n): Wilson 1927.
-
-    Parameters
-    ----------
-    hits, trials : int
-    z : float
-        Quantile of the standard normal; 1.96, for 95 %, by default.
-
-    Examples
-    --------
-    >>> low, high = compute_wilson_interval(81, 100)
-    >>> round(low, 4), round(high, 4)
-    (0.7222, 0.8749)
-    """
-    if trials <= 0:
-        return 0.0, 1.0
-    hit_share, z_term = hits / trials, z * z / trials
-    centre_term = hit_share + z_term / 2
-    half_width = z * math.sqrt(hit_share * (1 - hit_share) / trials + z_term / (4 * trials))
-    low, high = (centre_term - half_width) / (1 + z_term), (centre_term + half_width) / (1 + z_term)
-    # at the ends the formula is exact, its rounding is not
-    return (0.0 if hits == 0 else low), (1.0 if hits == trials else high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +46,12 @@ class Scores:
     reliability : array of shape (10, 3)
         By how probable the model called its prediction, in tenths: rows, sum of that probability,
         right predictions.
+    ranks : array of shape (ranked classes, 2, bins)
+        Rows by log-odds of a class, others before its own: see :mod:`discreet.model.ranking`.
+    costs : tuple of float, optional
+        Of missing each class.
+    cost_confusion : array of shape (classes, classes) or 0
+        Rows by true class and by the class that is decided by cost.
     """
 
     classes: tuple[Value, ...]
@@ -75,18 +59,26 @@ class Scores:
     loss: float
     squares: float = math.nan
     reliability: Floats = field(default_factory=lambda: np.zeros((CALIBRATION_GROUPS, 3)))
+    ranks: Integers = field(default_factory=lambda: np.zeros((0, 2, 0), dtype=np.int64))
+    costs: tuple[float, ...] | None = None
+    cost_confusion: Integers | int = 0
 
     def __add__(self, other: Scores) -> Scores:
         if not isinstance(other, Scores):
             return NotImplemented
         if self.classes != other.classes:
             raise EstimationError("these scores are about different classes; they cannot be added")
+        if self.costs != other.costs:
+            raise EstimationError("these scores are about different costs; they cannot be added")
         return Scores(
             self.classes,
             self.confusion + other.confusion,
             self.loss + other.loss,
             self.squares + other.squares,
             self.reliability + other.reliability,
+            self.ranks + other.ranks,
+            self.costs,
+            self.cost_confusion + other.cost_confusion,
         )
 
     @property
@@ -171,11 +163,78 @@ class Scores:
         return float(low), float(high)
 
     @property
+    def auc(self) -> float:
+        """Area under the ROC curve; with more than two classes, the mean of each against all."""
+        return self._average_areas("auc")[0]
+
+    @property
+    def auc_interval(self) -> tuple[float, float]:
+        """95 % interval of the area (DeLong); of a mean, at most that wide."""
+        return self._average_areas("auc")[1]
+
+    @property
+    def average_precision(self) -> float:
+        """Average precision of the second of two classes; of more, the mean over the classes."""
+        return self._average_areas("average_precision")[0]
+
+    @property
+    def average_precision_interval(self) -> tuple[float, float]:
+        """95 % interval of the average precision; of a mean, at most that wide."""
+        return self._average_areas("average_precision")[1]
+
+    @property
+    def areas_by_class(self) -> list[dict[str, Any]]:
+        """For each class the area under its ROC curve and its average precision, with intervals."""
+        entries = []
+        for class_index in range(len(self.classes)):
+            if not self.ranks.size:
+                other_counts = own_counts = np.zeros(1, dtype=np.int64)
+            elif len(self.classes) == 2 and class_index == 0:  # the second class, upside down
+                own_counts, other_counts = self.ranks[0][:, ::-1]
+            else:
+                other_counts, own_counts = self.ranks[class_index if len(self.ranks) > 1 else 0]
+            auc, auc_interval = compute_auc(other_counts, own_counts)
+            precision, precision_interval = compute_average_precision(other_counts, own_counts)
+            entries.append(
+                {
+                    "auc": auc,
+                    "auc_interval": list(auc_interval),
+                    "average_precision": precision,
+                    "average_precision_interval": list(precision_interval),
+                }
+            )
+        return entries
+
+    def _average_areas(self, name: str) -> tuple[float, tuple[float, float]]:
+        """The area of the second of two classes, or the mean over all that have one.
+
+        A mean deviates at most by the mean of the deviations, whatever the areas share.
+        """
+        entries = self.areas_by_class[1:] if len(self.classes) == 2 else self.areas_by_class
+        known_areas = [
+            (entry[name], *entry[f"{name}_interval"])
+            for entry in entries
+            if not math.isnan(entry[name])
+        ]
+        if not known_areas:
+            return math.nan, (math.nan, math.nan)
+        mean, low, high = np.mean(known_areas, axis=0).tolist()
+        return mean, (low, high)
+
+    @property
+    def cost_scores(self) -> CostScores | None:
+        """What decisions by cost would have cost; None where no costs were given."""
+        if self.costs is None or isinstance(self.cost_confusion, int):
+            return None
+        return CostScores(self.classes, self.costs, self.confusion, self.cost_confusion)
+
+    @property
     def scores_by_class(self) -> list[dict[str, Any]]:
-        """For each class its rows, precision and recall, with 95 % intervals (Wilson)."""
+        """For each class its rows, precision, recall and areas, with 95 % intervals."""
         class_counts = [np.diag(self.confusion), self.confusion.sum(axis=1)]
         class_counts.append(self.confusion.sum(axis=0))
         class_rows = zip(self.classes, *(counts.tolist() for counts in class_counts), strict=True)
+        class_areas = self.areas_by_class
         return [
             {
                 "class": format_value(value),
@@ -184,6 +243,7 @@ class Scores:
                 "precision_interval": list(compute_wilson_interval(hits, predicted_rows)),
                 "recall": float(self.recall[class_index]),
                 "recall_interval": list(compute_wilson_interval(hits, true_rows)),
+                **class_areas[class_index],
             }
             for class_index, (value, hits, true_rows, predicted_rows) in enumerate(class_rows)
         ]
@@ -205,6 +265,10 @@ class Scores:
             },
             "log_loss": self.log_loss,
             "log_loss_interval": list(self.log_loss_interval),
+            "auc": self.auc,
+            "auc_interval": list(self.auc_interval),
+            "average_precision": self.average_precision,
+            "average_precision_interval": list(self.average_precision_interval),
             "calibration_error": self.calibration_error,
             "calibration_interval": list(self.calibration_interval),
             "reliability": [
@@ -219,6 +283,7 @@ class Scores:
             ],
             "classes": class_scores,
             "confusion": self.confusion.tolist(),
+            **({} if self.cost_scores is None else {"costs": self.cost_scores.to_body()}),
         }
 
 
@@ -227,7 +292,9 @@ def _divide_counts(part_counts: Integers, total_counts: Integers) -> Floats:
     return np.asarray(np.divide(part_counts, total_counts, out=shares, where=total_counts > 0))
 
 
-def score_model(model: NaiveBayesModel, rows: Any, truth: Any) -> Scores:
+def score_model(
+    model: NaiveBayesModel, rows: Any, truth: Any, costs: Sequence[float] | None = None
+) -> Scores:
     """Predict rows and compare with their true classes.
 
     Parameters
@@ -235,22 +302,42 @@ def score_model(model: NaiveBayesModel, rows: Any, truth: Any) -> Scores:
     model : NaiveBayesModel
     rows : data frame, Arrow table, mapping of columns or array
     truth : column of classes
+    costs : sequence of float, optional
+        Of missing each class: decisions by cost are scored as well.
     """
-    true_codes = encode_classes(model.schema, truth)
-    log_joint = model.predict_joint_log_proba(rows)
-    if len(log_joint) != len(true_codes):
-        raise EstimationError(f"{len(log_joint)} rows do not fit {len(true_codes)} classes")
-    class_count = len(model.schema.classes)
-    flat_confusion = np.bincount(
-        true_codes * class_count + np.argmax(log_joint, axis=1), minlength=class_count * class_count
-    )
-    log_posterior = compute_log_posterior(log_joint)
+    true_codes = encode_classes(model.schema, truth).astype(np.int64)
+    joint_scores = model.predict_joint_log_proba(rows)
+    if len(joint_scores) != len(true_codes):
+        raise EstimationError(f"{len(joint_scores)} rows do not fit {len(true_codes)} classes")
+    return score_joint(model, joint_scores, true_codes, costs)
+
+
+def score_joint(
+    model: NaiveBayesModel,
+    joint_scores: Floats,
+    true_codes: Integers,
+    costs: Sequence[float] | None = None,
+) -> Scores:
+    """Compare joint log-probabilities with true classes.
+
+    Parameters
+    ----------
+    model : NaiveBayesModel
+    joint_scores : array of float, (rows, classes)
+        What the model predicted.
+    true_codes : array of int
+        Class index of every row.
+    costs : sequence of float, optional
+        Of missing each class.
+    """
+    decisions = np.argmax(joint_scores, axis=1)
+    log_posterior = compute_log_posterior(joint_scores)
     row_losses = -log_posterior[np.arange(len(true_codes)), true_codes]
     row_confidence = np.exp(log_posterior.max(axis=1))
     confidence_group = np.minimum(
         (CALIBRATION_GROUPS * row_confidence).astype(np.intp), CALIBRATION_GROUPS - 1
     )
-    is_correct = np.argmax(log_joint, axis=1) == true_codes
+    is_correct = decisions == true_codes
     reliability: Floats = np.column_stack(
         [
             np.bincount(confidence_group, weights=group_weights, minlength=CALIBRATION_GROUPS)
@@ -259,11 +346,26 @@ def score_model(model: NaiveBayesModel, rows: Any, truth: Any) -> Scores:
     )
     return Scores(
         model.schema.classes,
-        flat_confusion.reshape(class_count, class_count).astype(np.int64),
+        _count_confusion(true_codes, decisions, joint_scores.shape[1]),
         float(row_losses.sum()),
         float((row_losses * row_losses).sum()),
         reliability,
+        count_ranks(joint_scores, true_codes),
+        None if costs is None else tuple(costs),
+        0
+        if costs is None
+        else _count_confusion(
+            true_codes, decide_by_cost(joint_scores, costs), joint_scores.shape[1]
+        ),
     )
+
+
+def _count_confusion(true_codes: Integers, decisions: Integers, class_count: int) -> Integers:
+    """Rows by true class (down) and decided class (across)."""
+    flat_confusion = np.bincount(
+        true_codes * class_count + decisions, minlength=class_count * class_count
+    )
+    return flat_confusion.reshape(class_count, class_count).astype(np.int64)
 
 
 def split_folds(truth: Any, count: int, seed: int = 0) -> Iterator[tuple[Indices, Indices]]:

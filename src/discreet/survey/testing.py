@@ -26,7 +26,7 @@ from discreet.collection.tally import Tally
 from discreet.errors import EstimationError, SchemaError
 from discreet.mechanisms.response import Unrelated
 from discreet.model import CellFactor, NaiveBayesModel
-from discreet.model.evaluation import compute_wilson_interval
+from discreet.model.intervals import compute_wilson_interval
 from discreet.randomness import as_random
 from discreet.survey.beliefs import refuse_pairs
 from discreet.survey.group import list_subsets
