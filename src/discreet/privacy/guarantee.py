@@ -19,7 +19,12 @@ from discreet.privacy.rounding import (
     sum_rounded_up,
     to_shortest_float,
 )
-from discreet.schema.inference_cost import InferenceCost, InferenceCostBody
+from discreet.schema.inference_cost import (
+    ALL_ROWS_UNIT,
+    WHOLE_RECORD_UNIT,
+    InferenceCost,
+    InferenceCostBody,
+)
 
 if TYPE_CHECKING:
     from discreet.schema.schema import Schema
@@ -160,7 +165,7 @@ class Guarantee:
     delta: float = 0.0
     neighbours: Neighbours = "add-remove"
     trust: Trust = "central"
-    unit: str = "one person's whole record"
+    unit: str = WHOLE_RECORD_UNIT
     against: str = "everyone who sees the released model"
     assumptions: tuple[str, ...] = ()
     simulated: bool = False
@@ -297,6 +302,11 @@ class Guarantee:
         if not cost.same_people:
             assumption = OTHER_PEOPLE_ASSUMPTION.format(cost=cost)
             return replace(self, assumptions=tuple(dict.fromkeys((*self.assumptions, assumption))))
+        if cost.unit == WHOLE_RECORD_UNIT and self.unit.startswith(ALL_ROWS_UNIT):
+            raise PrivacyError(
+                "the schema was inferred as if each row were another person, and this promise is "
+                "for all rows of a person; infer it again with person=, or write it by hand"
+            )
         schema_guarantee = Guarantee(
             cost.epsilon,
             cost.delta,
@@ -535,7 +545,7 @@ class GuaranteeBody(Body):
     delta: float = 0.0
     neighbours: Neighbours = "add-remove"
     trust: Trust = "central"
-    unit: str = "one person's whole record"
+    unit: str = WHOLE_RECORD_UNIT
     against: str = ""
     assumptions: list[str] = []
     simulated: bool = False

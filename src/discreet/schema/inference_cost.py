@@ -8,10 +8,12 @@ from typing import Any
 from discreet.errors import SchemaError
 from discreet.files.documents import Body
 
-__all__ = ["WHOLE_RECORD_UNIT", "InferenceCost", "InferenceCostBody"]
+__all__ = ["ALL_ROWS_UNIT", "WHOLE_RECORD_UNIT", "InferenceCost", "InferenceCostBody"]
 
 WHOLE_RECORD_UNIT = "one person's whole record"
 """What of a person is protected where each person has one row."""
+ALL_ROWS_UNIT = "all rows of one person"
+"""What of a person is protected where a person may have several rows."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,6 @@ class InferenceCost:
         Where the promise holds as rho-zCDP as well.
     unit : str
         What of a person is protected.
-    rows_per_person : int, default 1
-        How many rows one person may have.
     charged : str
         When it was inferred, and paid for: ISO 8601.
     same_people : bool, default True
@@ -51,7 +51,6 @@ class InferenceCost:
     delta: float = 0.0
     rho: float | None = None
     unit: str = WHOLE_RECORD_UNIT
-    rows_per_person: int = 1
     charged: str = ""
     same_people: bool = True
     simulated: bool = False
@@ -64,10 +63,6 @@ class InferenceCost:
             )
         if self.rho is not None and not self.rho >= 0:
             raise SchemaError(f"inference: rho is {self.rho!r}; it must be at least 0")
-        if self.rows_per_person < 1:
-            raise SchemaError(
-                f"inference: rows_per_person is {self.rows_per_person!r}; it must be at least 1"
-            )
 
     def __str__(self) -> str:
         return f"epsilon {self.epsilon:g}" + (f" and delta {self.delta:g}" if self.delta else "")
@@ -84,7 +79,6 @@ class InferenceCostBody(Body):
     delta: float = 0.0
     rho: float | None = None
     unit: str = WHOLE_RECORD_UNIT
-    rows_per_person: int = 1
     charged: str = ""
     same_people: bool = True
     simulated: bool = False
