@@ -36,6 +36,7 @@ __all__ = [
     "get_source_kind",
     "get_spark_session",
     "handle_read_errors",
+    "hold_rows",
     "iter_arrow_batches",
     "iter_ordered_batches",
     "open_parquet",
@@ -260,12 +261,25 @@ def open_rows(
         _refuse_differing_parts(rows.get_backend(), source, wanted_columns)
     if source_kind != "csv":
         return rows
-    engine = rows.get_backend()
-    parsed_query = engine.compile(rows if keep_others else rows.select(*wanted_columns))
     with handle_read_errors(source):
-        # not through ibis, whose release 12 writes a DROP TABLE that DuckDB 2 refuses
-        engine.con.execute(f"CREATE OR REPLACE TABLE parsed_rows AS {parsed_query}")
-    return engine.table("parsed_rows")
+        return hold_rows(rows if keep_others else rows.select(*wanted_columns), "parsed_rows")
+
+
+def hold_rows(query: Any, name: str = "used_rows") -> Any:
+    """The result of a query, computed once where the engine is our own; else the query itself.
+
+    Parameters
+    ----------
+    query : ibis.Table
+    name : str
+        Of the table in that engine.
+    """
+    engine = query.get_backend()
+    if engine not in _OWN_ENGINES:
+        return query
+    # not through ibis, whose release 12 writes a DROP TABLE that DuckDB 2 refuses
+    engine.con.execute(f"CREATE OR REPLACE TABLE {name} AS {engine.compile(query)}")
+    return engine.table(name)
 
 
 def _require_columns(table: Any, names: Sequence[str], source: Any) -> None:

@@ -23,7 +23,7 @@ from discreet.tables.columns import (
     read_numbers,
 )
 
-__all__ = ["Queries", "check_numbers", "make_not_a_number_error"]
+__all__ = ["Queries", "check_numbers", "clip_number", "make_not_a_number_error"]
 
 
 class Queries:
@@ -200,23 +200,25 @@ class Queries:
 
     def _clip_numbers(self, rows: Any, numeric: Sequence[Numeric], on_grid: bool) -> dict[str, Any]:
         """Numbers v0 … inside their bounds, or their indices on the public grid."""
-        import ibis
+        return {
+            f"v{j}": clip_number(rows[f"x{j}"], feature, on_grid=on_grid)
+            for j, feature in enumerate(numeric)
+        }
 
-        clipped_columns = {}
-        for j, feature in enumerate(numeric):
-            v = rows[f"x{j}"]
-            upper_bound, lower_bound = make_double(feature.upper), make_double(feature.lower)
-            bound_cases = [(v > upper_bound, upper_bound)] if math.isfinite(feature.upper) else []
-            bound_cases += [(v < lower_bound, lower_bound)] if math.isfinite(feature.lower) else []
-            v = ibis.cases(*bound_cases, else_=v) if bound_cases else v
-            if on_grid:
-                public_grid = Grid.from_feature(feature)
-                v = (v - make_double(public_grid.lower)) / make_double(
-                    public_grid.step
-                ) + make_double(0.5)
-                v = v.floor().cast("int64")
-            clipped_columns[f"v{j}"] = v
-        return clipped_columns
+
+def clip_number(number: Any, feature: Numeric, *, on_grid: bool) -> Any:
+    """A number inside the bounds of a feature, or its index on the public grid."""
+    import ibis
+
+    upper_bound, lower_bound = make_double(feature.upper), make_double(feature.lower)
+    bound_cases = [(number > upper_bound, upper_bound)] if math.isfinite(feature.upper) else []
+    bound_cases += [(number < lower_bound, lower_bound)] if math.isfinite(feature.lower) else []
+    clipped = ibis.cases(*bound_cases, else_=number) if bound_cases else number
+    if not on_grid:
+        return clipped
+    public_grid = Grid.from_feature(feature)
+    grid_steps = (clipped - make_double(public_grid.lower)) / make_double(public_grid.step)
+    return (grid_steps + make_double(0.5)).floor().cast("int64")
 
 
 def make_not_a_number_error(name: str, text: str) -> SchemaError:

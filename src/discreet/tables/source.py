@@ -23,10 +23,12 @@ from discreet.randomness import Random
 from discreet.schema.cells import Cells, build_cells
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Statistics, Table
+from discreet.tables.contributions import WEIGHT_STEPS, ContributionBound, take_rows
 from discreet.tables.counting import Progress, TableCounter, read_objects
 from discreet.tables.engines import (
     get_source_kind,
     handle_read_errors,
+    hold_rows,
     iter_arrow_batches,
     open_rows,
 )
@@ -37,14 +39,13 @@ from discreet.tables.in_memory import (
     count_bins,
     count_table,
 )
+from discreet.tables.person_queries import limit_person_rows
 from discreet.tables.queries import Queries, make_not_a_number_error
 
 __all__ = ["InMemorySource", "Sampling", "Source", "TableSource"]
 
 Batch = tuple[dict[str, Any], CellCodes]
 
-WEIGHT_STEPS = 1024
-"""Steps of the largest weight, to which weights are rounded: the sensitivity of weighted counts."""
 BATCH_ROWS = 65_536
 """Rows that are read at once."""
 MAX_CACHED_ROWS = 300_000
@@ -96,10 +97,7 @@ class Sampling:
             for name, feature_cells in cells_by_feature.items():
                 column = columns[name]
                 if sampled_rows is not None:
-                    if isinstance(column, np.ndarray) or not hasattr(column, "take"):
-                        column = np.asarray(column)[sampled_rows]
-                    else:  # Arrow's arrays and pandas' series know how to take rows
-                        column = column.take(sampled_rows)
+                    column = take_rows(column, sampled_rows)
                 feature_indices = feature_cells.encode_column(column)
                 index_type = np.int16 if feature_cells.size < 1 << 15 else np.int32
                 sampled_cells[name].append(feature_indices.astype(index_type, copy=False))
@@ -259,6 +257,8 @@ class TableSource(Source):
         Name of the table, for a database URL.
     progress : callable, optional
         Called as ``progress(done, total)`` after every query.
+    bound : ContributionBound, optional
+        How many rows of each person are used; without it, each row is a person.
     """
 
     def __init__(
@@ -268,13 +268,21 @@ class TableSource(Source):
         *,
         table: str | None = None,
         progress: Progress | None = None,
+        bound: ContributionBound | None = None,
     ) -> None:
-        self.schema, self.source, self.progress = schema, source, progress
+        self.schema, self.source, self.progress, self.bound = schema, source, progress, bound
         self.max_cached_rows = MAX_CACHED_ROWS_REMOTE
         wanted_columns = [*schema.names, schema.target]
+        id_columns = [] if bound is None else [bound.person]
         is_frame = get_source_kind(source) == "frame"
-        opened_source = read_objects(source, schema, wanted_columns) if is_frame else source
-        self.rows = open_rows(opened_source, wanted_columns, table=table)
+        opened_source = (
+            read_objects(source, schema, wanted_columns + id_columns) if is_frame else source
+        )
+        self.rows = open_rows(opened_source, wanted_columns + id_columns, table=table)
+        if bound is not None:
+            bound.check_schema(schema)
+            with handle_read_errors(source):
+                self.rows = hold_rows(limit_person_rows(self.rows, bound, wanted_columns, schema))
         self.class_cells = Cells.from_schema(schema, schema.target)
         if self.rows.get_backend().name == "duckdb":
             # it hands such numbers over faster than it could cut them itself

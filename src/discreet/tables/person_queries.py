@@ -1,0 +1,224 @@
+"""At most N rows of each person, by a window in the query of any engine.
+
+The order of a person's rows is that of :mod:`discreet.tables.contributions`; where there is a
+schema, every engine uses the rows that would be used in memory. Without a schema the content of a
+row is the text that the engine itself writes, so that engines may choose differently; the order
+still follows from the person's own rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, reduce
+from typing import Any
+
+from discreet.schema.cells import Cells
+from discreet.schema.schema import Numeric, Schema, format_value
+from discreet.tables.columns import (
+    _compare_bytewise,
+    _make_engine_function,
+    _parse_float,
+    is_absent_number,
+    make_double,
+    make_group_key,
+    read_numbers,
+)
+from discreet.tables.contributions import (
+    MAX_EXACT_ID,
+    SEPARATOR,
+    WEIGHT_STEPS,
+    ContributionBound,
+    digest_text,
+    make_id_error,
+    make_missing_id_error,
+)
+from discreet.tables.engines import fetch_arrow
+from discreet.tables.frames import make_unknown_text
+from discreet.tables.queries import clip_number
+
+__all__ = ["limit_person_rows"]
+
+
+def limit_person_rows(
+    table: Any,
+    bound: ContributionBound,
+    columns: Iterable[str],
+    schema: Schema | None = None,
+    *,
+    weight_name: str | None = None,
+) -> Any:
+    """The rows of a table, at most ``bound.rows_per_person`` of each person.
+
+    One query looks whether all ids are valid; the rest is a window in the queries to come.
+
+    Parameters
+    ----------
+    table : ibis.Table
+        Holds the column of ids.
+    bound : ContributionBound
+    columns : iterable of str
+        All columns that will be used; their content decides which rows are.
+    schema : Schema, optional
+        How the columns are read. Without it, engines may use different rows of a person.
+    weight_name : str, optional
+        Add a column of this name: the weight of a row in steps of 1/1024, so that the rows of a
+        person weigh at most 1 together.
+
+    Returns
+    -------
+    ibis.Table
+        The columns that will be used, without the ids.
+
+    Raises
+    ------
+    SchemaError
+        If ids are missing where they must not be, or are of a type that does not tell persons
+        apart.
+    """
+    import ibis
+
+    column_names = list(dict.fromkeys(columns))
+    person_key = _make_person_key(table, bound, () if schema is None else schema.missing_tokens)
+    content = [
+        column_content
+        for name in column_names
+        for column_content in _iter_content(table, name, schema)
+    ]
+    row_text = reduce(
+        lambda text, part: text.concat(SEPARATOR, part),
+        (part for part, _ in content),
+        person_key.fill_null(""),
+    )
+    window = ibis.window(
+        group_by=person_key, order_by=[_digest(row_text), *(order for _, order in content)]
+    )
+    added_columns = {"person_key": person_key, "person_row": ibis.row_number().over(window)}
+    if weight_name is not None:
+        row_count = ibis.least(
+            ibis._.count().over(ibis.window(group_by=person_key)), bound.rows_per_person
+        )
+        weight = (ibis.literal(WEIGHT_STEPS) / row_count).floor()
+        added_columns["person_weight"] = person_key.isnull().ifelse(WEIGHT_STEPS, weight)
+    names = {name: _find_unused_name(name, table.columns) for name in added_columns}
+    rows = table.mutate(**{names[name]: column for name, column in added_columns.items()})
+    # a row without an id is a person, where it is not refused
+    is_used = rows[names["person_row"]] < bound.rows_per_person
+    rows = rows.filter(is_used | rows[names["person_key"]].isnull())
+    used_columns = {name: rows[name] for name in column_names}
+    if weight_name is not None:
+        used_columns[weight_name] = rows[names["person_weight"]].cast("float64")
+    return rows.select(**used_columns)
+
+
+def _find_unused_name(name: str, names: Sequence[str]) -> str:
+    """A name that no column has, in any case of its letters."""
+    lower_names = {column_name.lower() for column_name in names}
+    while name in lower_names:
+        name += "_"
+    return name
+
+
+def _make_person_key(table: Any, bound: ContributionBound, tokens: Sequence[str]) -> Any:
+    """Ids as text that all engines share, NULL where they are missing; invalid ids are refused."""
+    import ibis
+
+    column = table[bound.person]
+    column_type = column.type()
+    invalid = ibis.literal(False)
+    if column_type.is_integer():
+        key = column.cast("string")
+    elif column_type.is_floating():
+        column = is_absent_number(column).ifelse(ibis.null("float64"), column.cast("float64"))
+        # what is too large for an integer is not cast
+        is_exact = column.abs() < make_double(float(MAX_EXACT_ID))
+        number = ibis.cases((is_exact, column), else_=make_double(0.0))
+        invalid = column.notnull() & (~is_exact | (number != number.floor().cast("float64")))
+        key = column.isnull().ifelse(ibis.null("string"), number.cast("int64").cast("string"))
+    elif column_type.is_decimal() and not column_type.scale:
+        key = column.cast("string")
+    elif column_type.is_string() or column_type.is_uuid():
+        text = _compare_bytewise(column, bound.person)
+        key = text.isin(["", *tokens]).ifelse(ibis.null("string"), text)
+    else:
+        raise make_id_error(bound.person, f"its values are of type {column_type}")
+    _check_ids(table, bound, key, invalid)
+    return key
+
+
+def _check_ids(table: Any, bound: ContributionBound, key: Any, invalid: Any) -> None:
+    """Refuse missing and invalid ids."""
+    problems = table.select(
+        missing=(key.isnull() & ~invalid).ifelse(1, 0), invalid=invalid.ifelse(1, 0)
+    )
+    result = fetch_arrow(
+        problems.agg(missing=problems.missing.max(), invalid=problems.invalid.max())
+    ).to_pylist()[0]
+    if result["invalid"]:
+        raise make_id_error(bound.person, "an id is a number with a fraction, or too large")
+    if result["missing"] and bound.missing_person == "error":
+        raise make_missing_id_error(bound.person)
+
+
+def _iter_content(table: Any, name: str, schema: Schema | None) -> Iterator[tuple[Any, Any]]:
+    """What is digested of a column, and by what rows of the same digest are ordered."""
+    import ibis
+
+    if schema is None:
+        text = _compare_bytewise(table[name], name).fill_null("")
+        yield text, text
+        return
+    feature = None if name == schema.target else schema[name]
+    if isinstance(feature, Numeric):
+        number, _ = read_numbers(table, name, schema.missing_tokens)
+        text = ibis.literal("")
+        if feature.is_bounded:
+            text = clip_number(number, feature, on_grid=True).cast("string").fill_null("")
+        yield text, clip_number(number, feature, on_grid=False).fill_null(make_double(0.0))
+        return
+    cells = Cells.from_schema(schema, name)
+    text = _spell_cells(make_group_key(table[name], cells), cells)
+    yield text, text
+
+
+def _spell_cells(key: Any, cells: Cells) -> Any:
+    """The public text of each cell, whatever the type of the column; missing is empty."""
+    import ibis
+
+    unknown_text = ibis.literal(make_unknown_text(cells))
+    text = key.cast("string")
+    if key.type().is_boolean():
+        text = key.ifelse(*(_spell_truth(cells, truth) for truth in (True, False)))
+    elif key.type().is_floating():
+        branches = [
+            (key == make_double(number), ibis.literal(spelling))
+            for spelling in cells.spellings
+            if (number := _parse_float(spelling)) is not None
+        ]
+        text = ibis.cases(*branches, else_=unknown_text) if branches else unknown_text
+    public_text = text.isin(list(cells.spellings)).ifelse(text, unknown_text)
+    return key.isnull().ifelse("", public_text)
+
+
+def _spell_truth(cells: Cells, truth: bool) -> str:
+    """How the schema spells a truth value, if it does."""
+    truth_texts = (format_value(truth), str(truth), str(int(truth)))
+    return next((text for text in truth_texts if text in cells.spellings), truth_texts[0])
+
+
+@cache
+def _make_digest_function() -> Any:
+    """MD5 in Python, for engines that have none."""
+    import ibis
+
+    def discreet_digest(text: str) -> str:
+        """The digest of a text."""
+        return digest_text(text)
+
+    return ibis.udf.scalar.python(discreet_digest, signature=(("string",), "string"))
+
+
+def _digest(text: Any) -> Any:
+    """The MD5 of text in hexadecimal digits."""
+    if text.get_backend().name == "sqlite":
+        return _make_digest_function()(text)
+    return _make_engine_function("md5", "string", "string", False)(text)
