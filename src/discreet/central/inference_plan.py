@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -13,10 +14,15 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.rounding import to_shortest_float
 from discreet.randomness.samplers import MAX_SCALE
 from discreet.schema.drafting import ColumnDraft, SchemaDraft
+from discreet.schema.inference_cost import ALL_ROWS_UNIT, WHOLE_RECORD_UNIT
 from discreet.schema.schema import format_value
+from discreet.tables.contributions import ContributionBound
 
 __all__ = ["InferencePlan", "count_steps", "needs_values", "plan_inference"]
 
+CLASS_WEIGHT = 4
+"""Steps' worth of the budget for the classes, without which there is no schema; 1 compared:
+docs/experiments/central.md."""
 SELECTION_DELTA_SHARE = Fraction(1, 2)
 """Share of delta for the choice of values where noise needs the other part; 1/10 and 9/10 move
 thresholds by less than 3 %: docs/experiments/central.md."""
@@ -53,9 +59,10 @@ class InferencePlan:
     budget : Budget
         Of all steps.
     step_cost : Fraction
-        What each noisy histogram costs.
+        What each noisy histogram costs; that of the classes costs several times as much.
     value_delta : Fraction
         Chance that the values of one column give somebody away; 0 where none are chosen.
+    rows_per_person : int
     guarantee : Guarantee
         Of the whole.
     """
@@ -63,21 +70,26 @@ class InferencePlan:
     budget: Budget
     step_cost: Fraction
     value_delta: Fraction
+    rows_per_person: int
     guarantee: Guarantee
 
-    def spend_on_histogram(self, name: str) -> IntegerNoise:
-        """Spend a step on counts of which one person changes one by one.
+    def spend_on_histogram(self, name: str, weight: int = 1) -> IntegerNoise:
+        """Spend on counts of which each row of a person changes one by one.
 
         Parameters
         ----------
         name : str
             For the account.
+        weight : int, default 1
+            How many steps' worth.
         """
-        return self.budget.spend_on_noise(name, self.step_cost)
+        return self.budget.spend_on_noise(
+            name, weight * self.step_cost, self.rows_per_person, self.rows_per_person
+        )
 
 
 def plan_inference(
-    draft: SchemaDraft, epsilon: float, delta: float, unit: str | None = None
+    draft: SchemaDraft, epsilon: float, delta: float, bound: ContributionBound | None = None
 ) -> InferencePlan:
     """Plan what is inferred of a draft, or say what has to be given; no value is read.
 
@@ -89,16 +101,16 @@ def plan_inference(
     draft : SchemaDraft
     epsilon, delta : float
         Of all steps together.
-    unit : str, optional
-        What of a person is protected.
+    bound : ContributionBound, optional
+        How many rows of a person are used; without it, each row is a person.
     """
     epsilon, delta = to_shortest_float(epsilon), to_shortest_float(delta)
     pure_budget = Budget(epsilon)
     if delta:
         Budget(epsilon, delta)  # refuses what is not a delta
     open_classes = int(draft.classes is None)
-    step_count = open_classes + sum(map(count_steps, draft.columns))
-    if not step_count:
+    weights = [CLASS_WEIGHT] * open_classes + [1] * sum(map(count_steps, draft.columns))
+    if not weights:
         raise SchemaError(
             "everything of this schema is given, so that there is nothing to infer; leave out what "
             "is to be inferred, or use the schema as it is"
@@ -106,14 +118,12 @@ def plan_inference(
     if not delta:
         _require_given_values(draft)
     value_columns = open_classes + sum(map(needs_values, draft.columns)) if delta else 0
-    plans = [_make_plan(pure_budget, step_count, value_columns, Fraction(delta), unit)]
+    plans = [_make_plan(pure_budget, weights, value_columns, Fraction(delta), bound)]
     if delta:
         selection_delta = Fraction(delta) * SELECTION_DELTA_SHARE if value_columns else Fraction(0)
         noise_delta = float(Fraction(delta) - selection_delta)
         plans.append(
-            _make_plan(
-                Budget(epsilon, noise_delta), step_count, value_columns, selection_delta, unit
-            )
+            _make_plan(Budget(epsilon, noise_delta), weights, value_columns, selection_delta, bound)
         )
     plans_with_noise = [(plan, _make_noise(plan)) for plan in plans]
     drawable_plans = [pair for pair in plans_with_noise if pair[1].parameter <= MAX_SCALE]
@@ -125,23 +135,29 @@ def plan_inference(
 
 def _make_plan(
     budget: Budget,
-    step_count: int,
+    weights: Sequence[int],
     value_columns: int,
     selection_delta: Fraction,
-    unit: str | None,
+    bound: ContributionBound | None,
 ) -> InferencePlan:
-    step_cost = budget.total / step_count
-    budget.calibrate([budget.plan_noise(step_cost)] * step_count)
+    step_cost = budget.total / sum(weights)
+    rows_per_person = 1 if bound is None else bound.rows_per_person
+    budget.calibrate(
+        [
+            budget.plan_noise(weight * step_cost, rows_per_person, rows_per_person)
+            for weight in weights
+        ]
+    )
     value_delta = selection_delta / value_columns if value_columns else Fraction(0)
-    guarantee = budget.make_guarantee(())
+    guarantee = budget.make_guarantee(() if bound is None else bound.assumptions)
     total_delta = Fraction(budget.delta) + value_delta * value_columns
     guarantee = replace(
         guarantee,
         delta=_round_up(total_delta),
         rho=None if value_columns else guarantee.rho,
-        **({} if unit is None else {"unit": unit}),
+        unit=WHOLE_RECORD_UNIT if bound is None else ALL_ROWS_UNIT,
     )
-    return InferencePlan(budget, step_cost, value_delta, guarantee)
+    return InferencePlan(budget, step_cost, value_delta, rows_per_person, guarantee)
 
 
 def _round_up(fraction: Fraction) -> float:
@@ -153,14 +169,16 @@ def _round_up(fraction: Fraction) -> float:
 def _make_noise(plan: InferencePlan) -> IntegerNoise:
     """The noise of every step, without paying for it."""
     if not plan.budget.concentrated:
-        return IntegerNoise(1 / plan.step_cost)
-    return IntegerNoise(1 / (2 * plan.step_cost * plan.budget.usable_share), gaussian=True)
+        return IntegerNoise(plan.rows_per_person / plan.step_cost)
+    usable_cost = plan.step_cost * plan.budget.usable_share
+    return IntegerNoise(plan.rows_per_person**2 / (2 * usable_cost), gaussian=True)
 
 
 def _compute_threshold(plan: InferencePlan, noise: IntegerNoise) -> int:
     """The count that a value needs, or a cell where no values are chosen."""
     cell_chance = FALSE_CELL_CHANCE / len(LOG_GRID_EDGES)
-    return find_noise_threshold(noise, plan.value_delta or cell_chance)
+    chance = plan.value_delta / plan.rows_per_person or cell_chance
+    return find_noise_threshold(noise, chance)
 
 
 def _require_given_values(draft: SchemaDraft) -> None:

@@ -1,10 +1,10 @@
 """Bounds of a number from noisy counts on public grids.
 
 The first grid is logarithmic and the same for every table: zero, powers of two, and open cells at
-both ends, so that it covers all doubles. The second cuts what the first has found into cells of
-equal width. From each, the cells whose noisy count is above what noise reaches by itself are kept,
-and everything between the outermost of them. A few people in the tails stay outside: their values
-are clipped to the bounds, as the schema says.
+both ends, so that it covers all doubles. Between the outermost cells that hold more than noise, the
+second grid has cells of equal width, and of those the ends are cut that hold next to nobody, noise
+considered. The more noise, the wider the bounds: bounds that are too wide cost a few bins, and
+those that are too narrow the difference between people.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from discreet.central.noise_thresholds import find_noise_threshold
 
 __all__ = [
     "LOG_GRID_EDGES",
+    "cut_empty_ends",
     "find_occupied_range",
     "is_mostly_text",
     "make_bounds",
@@ -32,6 +33,16 @@ FALSE_CELL_CHANCE = Fraction(1, 100)
 docs/experiments/central.md."""
 EQUAL_CELLS = 64
 """Cells of the second grid: the most bins of a feature; 32 and 128 compared as above."""
+NEAR_ZERO_RATIO = 1 / 4
+"""A range begins at zero if it begins at most at this part of its end: a third more width."""
+ZERO_NOISE_SDS = 2.0
+"""Standard deviations of noise from which on a count of zeros extends a range to zero."""
+MAX_TAIL_SHARE = Fraction(1, 100)
+"""Largest share of the numbers outside the bounds, at each end; 1/1000 and 3/100 compared as
+above."""
+TAIL_NOISE_SDS = 1.0
+"""Standard deviations of noise that are added to a tail before it is called empty; 0 and 2
+compared as above."""
 MAX_TEXT_SHARE = Fraction(1, 10)
 """Largest share of text, by noisy counts, in a column that is read as numbers."""
 FINE_EXPONENTS = range(-32, 65)
@@ -62,7 +73,11 @@ def make_equal_edges(lower: float, upper: float) -> tuple[float, ...]:
 def find_occupied_range(
     noisy_counts: Integers, edges: Sequence[float], noise: IntegerNoise
 ) -> tuple[float, float, int] | None:
-    """Find the range of the cells that are occupied by more than noise, and how many rows it holds.
+    """Find the range of the cells that hold more than noise, and how many rows are in it.
+
+    Rows that are spread over many cells are found by the sums of 2, 4, 8 … neighbouring cells; such
+    a window counts where no shorter one in it does. Zero is included where it costs little width,
+    or where the count of zeros suggests it.
 
     Parameters
     ----------
@@ -75,16 +90,74 @@ def find_occupied_range(
     Returns
     -------
     (lower, upper, noisy rows) or None
-        None where no cell is occupied by more than noise.
+        None where no cell holds more than noise.
     """
     closed_counts = noisy_counts[1:-1]
-    threshold = find_noise_threshold(noise, FALSE_CELL_CHANCE / len(closed_counts))
-    occupied_cells = np.flatnonzero(closed_counts >= threshold)
+    is_occupied = np.zeros(len(closed_counts), dtype=bool)
+    length = 1
+    while length <= len(closed_counts):
+        threshold = _bound_noise_sum(noise, length, len(closed_counts))
+        window_sums = np.convolve(closed_counts, np.ones(length, dtype=np.int64), mode="valid")
+        for start in np.flatnonzero(window_sums >= threshold):
+            if not is_occupied[start : start + length].any():
+                is_occupied[start : start + length] = True
+        length *= 2
+    occupied_cells = np.flatnonzero(is_occupied)
     if not occupied_cells.size:
         return None
     first_cell, last_cell = int(occupied_cells[0]), int(occupied_cells[-1])
-    noisy_rows = int(closed_counts[occupied_cells].sum())
-    return edges[first_cell], edges[last_cell + 1], noisy_rows
+    noisy_rows = int(closed_counts[first_cell : last_cell + 1].sum())
+    lower, upper = edges[first_cell], edges[last_cell + 1]
+    has_zeros = closed_counts[edges.index(0.0)] >= ZERO_NOISE_SDS * math.sqrt(noise.variance)
+    if has_zeros or 0 < lower <= upper * NEAR_ZERO_RATIO:
+        lower = min(lower, 0.0)
+    if has_zeros or lower * NEAR_ZERO_RATIO <= upper < 0:
+        upper = max(upper, 0.0)
+    return lower, upper, noisy_rows
+
+
+def _bound_noise_sum(noise: IntegerNoise, cell_count: int, grid_cells: int) -> float:
+    """What the sum of the noise of some cells seldom exceeds, in no window of a grid.
+
+    Sums are bounded by Chernoff's inequality: of a Laplace law of scale s the logarithm of the
+    moment generating function is at most s^2 x^2 / (1 - s x), of a Gaussian it is v x^2 / 2. This
+    decides how good bounds are, and not what they give away.
+    """
+    chance = FALSE_CELL_CHANCE / (grid_cells * grid_cells.bit_length())  # for all windows together
+    if cell_count == 1:
+        return find_noise_threshold(noise, chance)
+    log_chance, scale = -math.log(chance), float(noise.parameter)
+    if noise.gaussian:
+        return math.sqrt(2 * scale * cell_count * log_chance)
+    return scale * (2 * math.sqrt(cell_count * log_chance) + log_chance)
+
+
+def cut_empty_ends(
+    noisy_counts: Integers, edges: Sequence[float], noise: IntegerNoise
+) -> tuple[float, float]:
+    """Cut the ends of a grid that hold next to nobody, as far as the noise allows to say so.
+
+    Parameters
+    ----------
+    noisy_counts : array of shape (edges + 1,)
+        The first and the last are of open cells.
+    edges : sequence of float
+    noise : IntegerNoise
+    """
+    closed_counts = noisy_counts[1:-1]
+    allowance = float(MAX_TAIL_SHARE) * max(int(closed_counts.sum()), 0)
+    cell_numbers = np.arange(1, len(closed_counts))
+    margins = TAIL_NOISE_SDS * np.sqrt(noise.variance * cell_numbers)
+
+    def count_empty_cells(counts: Integers) -> int:
+        is_empty = np.cumsum(counts)[:-1] + margins <= allowance
+        return int(np.flatnonzero(is_empty)[-1]) + 1 if is_empty.any() else 0
+
+    first_cell = count_empty_cells(closed_counts)
+    last_cell = len(closed_counts) - count_empty_cells(closed_counts[::-1])
+    return (
+        (edges[first_cell], edges[last_cell]) if first_cell < last_cell else (edges[0], edges[-1])
+    )
 
 
 def is_mostly_text(noisy_numbers: int, noisy_texts: int, noise: IntegerNoise) -> bool:

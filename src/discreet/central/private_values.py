@@ -27,22 +27,25 @@ MAX_VALUES = 1000
 """Most values of a column: those with the largest noisy counts. The others become "other"."""
 
 
-def compute_value_threshold(noise: IntegerNoise, delta: Fraction) -> int:
-    """Compute the threshold that a value of one person alone reaches with chance delta at most.
+def compute_value_threshold(noise: IntegerNoise, delta: Fraction, rows_per_person: int = 1) -> int:
+    """Compute the threshold that values of one person alone reach with chance delta at most.
 
-    A person counts for one value of a column: the least T with P(1 + noise >= T) <= delta.
+    A person with k rows has at most k values that nobody else has, each at most k times: the least
+    T with k P(k + noise >= T) <= delta.
 
     Parameters
     ----------
     noise : IntegerNoise
     delta : Fraction
+    rows_per_person : int, default 1
+        k.
 
     Examples
     --------
     >>> compute_value_threshold(IntegerNoise(Fraction(10)), Fraction(1, 10**6))
     133
     """
-    return 1 + find_noise_threshold(noise, delta)
+    return rows_per_person + find_noise_threshold(noise, delta / rows_per_person)
 
 
 def select_values(

@@ -302,7 +302,8 @@ class Guarantee:
         if not cost.same_people:
             assumption = OTHER_PEOPLE_ASSUMPTION.format(cost=cost)
             return replace(self, assumptions=tuple(dict.fromkeys((*self.assumptions, assumption))))
-        if cost.unit == WHOLE_RECORD_UNIT and self.unit.startswith(ALL_ROWS_UNIT):
+        covers_all_rows = self.unit.startswith(ALL_ROWS_UNIT)
+        if covers_all_rows and cost.unit == WHOLE_RECORD_UNIT:
             raise PrivacyError(
                 "the schema was inferred as if each row were another person, and this promise is "
                 "for all rows of a person; infer it again with person=, or write it by hand"
@@ -311,7 +312,7 @@ class Guarantee:
             cost.epsilon,
             cost.delta,
             rho=cost.rho,
-            unit=cost.unit,
+            unit=self.unit if covers_all_rows else cost.unit,
             against=self.against,
             charges=(Charge(SCHEMA_CHARGE, cost.epsilon, cost.delta),),
             simulated=cost.simulated,

@@ -37,9 +37,7 @@ def coerce_draft(value: Any) -> SchemaDraft:
             )
             for feature in value.features
         )
-        columns = tuple(
-            replace(column, optional=value[column.name].optional) for column in columns
-        )
+        columns = tuple(replace(column, optional=value[column.name].optional) for column in columns)
         return SchemaDraft(columns, value.target, value.classes)
     return read_draft(value)
 
@@ -87,7 +85,11 @@ def _read_column(entry: dict[str, Any]) -> ColumnDraft:
 
 
 def _is_open(value: Any) -> bool:
-    return value is None or value == FILL_IN_MARK or (isinstance(value, list) and FILL_IN_MARK in value)
+    return (
+        value is None
+        or value == FILL_IN_MARK
+        or (isinstance(value, list) and FILL_IN_MARK in value)
+    )
 
 
 def merge_draft(draft: SchemaDraft, known: SchemaDraft) -> SchemaDraft:

@@ -590,7 +590,7 @@ class Schema(Document):
 
     @classmethod
     def infer(cls, table: Any, target: str, **options: Any) -> Schema:
-        """Infer a schema from data, and warn about everything that was read from it.
+        """Infer a schema from data: for a price, or with a warning about everything read from it.
 
         Parameters
         ----------
@@ -598,12 +598,28 @@ class Schema(Document):
         target : str
             The name of the class column.
         **options
+            With ``epsilon`` (and ``delta``, without which categories and classes have to be
+            given), the schema is inferred under that promise, which it states and guarantees
+            include: ``budget`` (a ledger), ``classes``, ``values``, ``bounds``, ``like``, ``drop``,
+            ``person``, ``missing``, ``missing_tokens``, ``same_people``; see
+            :func:`discreet.central.private_inference.infer_private_schema`. Without:
             ``missing``, ``outliers``, ``unseen``, ``missing_tokens`` and ``categorical`` (names of
             numeric columns to treat as categories).
 
         Warns
         -----
         PrivacyWarning
-            Names every bound, category list and class list that now comes from the data.
+            Without epsilon: names every bound, category list and class list that now comes from
+            the data.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"age": [31, 47] * 5000, "ill": ["no", "yes"] * 5000})
+        >>> schema = Schema.infer(people, "ill", epsilon=0.5, classes=["no", "yes"])
+        >>> schema["age"].lower <= 31 and schema["age"].upper >= 47
+        True
+        >>> print(schema.inference)
+        epsilon 0.5
         """
         return conveniences.infer_schema(table, target, **options)
