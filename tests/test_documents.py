@@ -215,7 +215,7 @@ def test_a_sealed_document_that_was_changed_is_refused() -> None:
 
 
 SCHEMA_TWICE = """{
- "format": "discreet/schema", "version": 1, "target": "ill", "classes": ["no", "yes"],
+ "format": "discreet/schema", "version": 2, "target": "ill", "classes": ["no", "yes"],
  "features": [{"name": "age", "kind": "numeric", "lower": 0, "upper": 90, "lower": 18}]
 }"""
 

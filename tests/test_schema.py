@@ -139,7 +139,7 @@ def test_a_schema_may_be_written_by_hand_without_ceremony():
         ("[1, 2]", "holds a list, not keys with values"),
         ('{"format": "discreet/model", "version": 1}', "not a discreet schema"),
         ('{"format": "discreet/schema", "version": 99}', "update discreet"),
-        ('{"format": "discreet/schema", "version": 1}', "invalid at"),
+        ('{"format": "discreet/schema", "version": 2}', "invalid at"),
         ('{"format": "discreet/schema", "version": true}', "has the version True"),
         ("[" * 100_000, "does not begin with an opening brace"),
     ],

@@ -26,7 +26,15 @@ __all__ = [
 
 
 def infer_schema(table: Any, target: str, **options: Any) -> Schema:
-    """Infer a schema from data; see :func:`discreet.tables.inference.infer_schema`."""
+    """Infer a schema from data; see :func:`discreet.tables.inference.infer_schema`.
+
+    With an epsilon, for that price; see
+    :func:`discreet.central.private_inference.infer_priced_schema`.
+    """
+    if "epsilon" in options:
+        from discreet.central import private_inference
+
+        return private_inference.infer_priced_schema(table, target, **options)
     from discreet.tables import inference
 
     return inference.infer_schema(table, target, **options)

@@ -43,6 +43,7 @@ __all__ = [
     "Budget",
     "CentralSettings",
     "IntegerNoise",
+    "list_schema_assumptions",
     "resolve_feature_weights",
     "split_budget",
 ]
@@ -52,6 +53,9 @@ MAX_STEPS_PER_PERSON = 1 << 12
 MIN_DELTA = 1e-100
 """Smallest delta above 0: shares of it are computed in floats, which end near 1e-308."""
 PUBLIC_SCHEMA_ASSUMPTION = "the schema was written without looking at the data"
+PRICED_SCHEMA_ASSUMPTION = (
+    "what the schema says is what was inferred for its price, or was known without the data"
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,13 @@ class CentralSettings:
     corrections: bool = True
     noise: Any = None
     assumptions: tuple[str, ...] = (PUBLIC_SCHEMA_ASSUMPTION,)
+
+
+def list_schema_assumptions(schema: Schema) -> tuple[str, ...]:
+    """List what a promise assumes about its schema; nothing where it is void because of it."""
+    if schema.inferred:
+        return ()
+    return (PUBLIC_SCHEMA_ASSUMPTION if schema.inference is None else PRICED_SCHEMA_ASSUMPTION,)
 
 
 def split_budget(weights: Mapping[str, Any], total_cost: Fraction) -> dict[str, Fraction]:

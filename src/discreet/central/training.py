@@ -144,8 +144,10 @@ def dry_run(
     """Train on an empty table, to find errors before anything is charged; gives its guarantee.
 
     Noise scales follow from public choices, so an empty table meets the same limits as any other,
-    and what is promised does not depend on what comes out.
+    and what is promised does not depend on what comes out. What the schema cost is left out: it
+    was charged before.
     """
+    schema = replace(schema, inference=None)
     empty_columns = {name: np.empty(0, dtype=object) for name in schema.names}
     no_class_codes = np.empty(0, dtype=np.int32)
     return train(
@@ -225,7 +227,8 @@ def train(
         guarantee = _cover_persons(released.guarantee, bound).void_if(
             schema=schema, simulated=random.simulated, published_reason=published_reason
         )
-    require_paid(guarantee, planned_guarantee, f"training by {method}")
+    # the statistics include what their schema cost, which was charged when it was inferred
+    require_paid(guarantee, planned_guarantee.include_schema(schema), f"training by {method}")
     return replace(released, guarantee=replace(guarantee, account=account))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +19,13 @@ from discreet.cli.output import (
     print_note,
     show_progress,
 )
+from discreet.cli.schema_inference import infer
 from discreet.cli.schema_prompts import prompt_for_schema
-from discreet.errors import DiscreetError, PrivacyWarning, SchemaError
+from discreet.errors import DiscreetError, SchemaError
 
 if TYPE_CHECKING:
     from discreet.schema.drafting import SchemaDraft
+    from discreet.schema.inference_cost import InferenceCost
     from discreet.schema.schema import Feature, Schema
 
 __all__ = ["schema"]
@@ -86,62 +87,7 @@ def _write_draft(draft: SchemaDraft, output: str | None) -> None:
         print_note(f"{open_places}, then: discreet schema check {output or 'FILE'}")
 
 
-@schema.command(
-    epilog=format_example(
-        "discreet schema infer people.csv --target missed_payment -o people.schema.json"
-    )
-)
-@click.argument("data")
-@click.option("--target", required=True, help="The column that holds the classes.")
-@click.option(
-    "--categorical",
-    multiple=True,
-    metavar="A,B",
-    help="Numeric columns to treat as categories; separate several by commas.",
-)
-@click.option(
-    "--missing-token",
-    "tokens",
-    multiple=True,
-    help="Text that stands for a missing value, such as '?'; repeat it for several.",
-)
-@click.option("-o", "--output", type=OUTPUT, help="The file to write instead of standard output.")
-def infer(
-    data: str,
-    target: str,
-    categorical: tuple[str, ...],
-    tokens: tuple[str, ...],
-    output: str | None,
-) -> None:
-    """Infer a schema from DATA, and list everything that was taken from the data.
-
-    A schema is public. A warning on standard error lists everything that was taken from private
-    data: replace it with what is known without looking at the data.
-    """
-    from discreet.tables.inference import infer_schema
-
-    categorical_names = [
-        column_name.strip()
-        for name_list in categorical
-        for column_name in name_list.split(",")
-        if column_name.strip()
-    ]
-    with warnings.catch_warnings(record=True) as caught_warnings:
-        warnings.simplefilter("always", PrivacyWarning)
-        inferred_schema = infer_schema(
-            data, target, categorical=categorical_names, missing_tokens=list(tokens)
-        )
-    for warning in caught_warnings:
-        if issubclass(warning.category, PrivacyWarning):
-            make_console(stderr=True).print(f"PrivacyWarning: {warning.message}", style="yellow")
-    if output is None:
-        click.echo(inferred_schema.to_json(), nl=False)
-    else:
-        write_file(output, inferred_schema.to_json())
-        size_text = (
-            f"{len(inferred_schema.features)} features, {len(inferred_schema.classes)} classes"
-        )
-        print_note(f"{output}: {size_text}, {inferred_schema.digest}")
+schema.add_command(infer)
 
 
 @schema.command(epilog=format_example("discreet schema check people.schema.json people.csv"))
@@ -241,7 +187,17 @@ def show(path: str, as_json: bool) -> None:
     printer.print(f"missing    {public_schema.missing}{token_list}")
     printer.print(f"outliers   {public_schema.outliers}")
     printer.print(f"unseen     {public_schema.unseen}")
+    if public_schema.inference is not None:
+        printer.print(f"inferred   {_describe_inference(public_schema.inference)}")
     printer.print(f"digest     {public_schema.digest}", soft_wrap=True)
+
+
+def _describe_inference(cost: InferenceCost) -> str:
+    """Describe what inferring the schema cost."""
+    when_text = f" on {cost.charged[:10]}" if cost.charged else ""
+    people_text = "every guarantee includes it" if cost.same_people else "from other people"
+    void_text = "; SIMULATED with a seed, which promises nothing" if cost.simulated else ""
+    return f"for {cost}{when_text}, about {cost.unit}; {people_text}{void_text}"
 
 
 def _describe_feature(feature: Feature, public_schema: Schema) -> tuple[str, str, str]:

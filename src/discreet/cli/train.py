@@ -121,7 +121,7 @@ def train(
     are refused, too.
     """
     from discreet.central import training
-    from discreet.central.budget import PUBLIC_SCHEMA_ASSUMPTION, CentralSettings
+    from discreet.central.budget import CentralSettings, list_schema_assumptions
     from discreet.estimation import estimate
     from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up
     from discreet.privacy.ledger import Ledger
@@ -152,7 +152,7 @@ def train(
             "auto" if bins is None else bins,
             likelihood,
             corrections=corrections,
-            assumptions=() if public_schema.inferred else (PUBLIC_SCHEMA_ASSUMPTION,),
+            assumptions=list_schema_assumptions(public_schema),
         )
         training_request: training.TrainingRequest = {
             "epsilon": epsilon,

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from discreet.arrays import Floats
-from discreet.central.budget import PUBLIC_SCHEMA_ASSUMPTION, CentralSettings
+from discreet.central.budget import CentralSettings, list_schema_assumptions
 from discreet.central.training import Method
 from discreet.errors import PrivacyError, SchemaError
 from discreet.estimators.base import CheckedParams, TrainingRows, get_class_prior
@@ -357,7 +357,7 @@ class CentralNB(PrivateEstimator):
 
         check_bins(params, source.schema)
         class_prior = get_class_prior(params, len(source.schema.classes))
-        assumptions: tuple[str, ...] = () if source.schema.inferred else (PUBLIC_SCHEMA_ASSUMPTION,)
+        assumptions = list_schema_assumptions(source.schema)
         if class_prior is not None:
             assumptions += ("the class prior was known without the data",)
         request: dict[str, Any] = {

@@ -268,10 +268,11 @@ class FederatedNB(PrivateEstimator):
         for feature_name, column in columns.items():  # refuse invalid values before the charge
             Cells.from_schema(schema, feature_name, bins).encode_column(column)
         random = as_random(params["random_state"])
+        neighbours: Any = "replace" if params["partition"] == "vertical" else "add-remove"
         charge(
             Guarantee.make_unprotected()
             if math.isinf(epsilon)
-            else Guarantee(epsilon, trust="federated")
+            else Guarantee(epsilon, neighbours=neighbours, trust="federated")
         )
         self.judging_manifest_ = None
         if params["partition"] == "vertical":

@@ -148,9 +148,13 @@ class FitAccounting:
 
     def make_guarantee(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee of the release with the ledger's account; never above the charge."""
-        paid_guarantee = require_paid(guarantee, self.paid_guarantee, self.estimator_name)
+        paid_guarantee = self.paid_guarantee
+        if paid_guarantee is not None:  # what the schema cost was charged before
+            paid_guarantee = paid_guarantee.include_schema(self.schema)
+        require_paid(guarantee, paid_guarantee, self.estimator_name)
         if self.row_hashes is not None:  # recorded here: a fit that failed released nothing
-            group_spend = current_history.get().add(self.row_hashes, paid_guarantee)
+            assert self.paid_guarantee is not None
+            group_spend = current_history.get().add(self.row_hashes, self.paid_guarantee)
             if self.budget is None:
                 self._warn_of_earlier_fits(group_spend)
         return replace(

@@ -154,7 +154,7 @@ def apply_verdicts(
         statistics,
         scoring=scorings[_choose_by_verdicts(tally)],
         guarantee=statistics.guarantee.compose_parallel(
-            judging_guarantee.void_if(simulated=tally.simulated)
+            judging_guarantee.void_if(simulated=tally.simulated).include_schema(plan.schema)
         ),
     )
 

@@ -90,7 +90,8 @@ class NaiveBayesModel:
     def __post_init__(self) -> None:
         input_schema = self.schema if self.projection is None else self.projection.input_schema
         object.__setattr__(self, "inputs", input_schema)
-        object.__setattr__(self, "guarantee", self.guarantee.void_if(schema=self.schema))
+        guarantee = self.guarantee.void_if(schema=self.schema).include_schema(self.schema)
+        object.__setattr__(self, "guarantee", guarantee)
         class_count = len(self.schema.classes)
         factor_names = [factor.name for factor in self.factors]
         if len(set(factor_names)) < len(factor_names):

@@ -19,6 +19,12 @@ from discreet.privacy.rounding import (
     sum_rounded_up,
     to_shortest_float,
 )
+from discreet.schema.inference_cost import (
+    ALL_ROWS_UNIT,
+    WHOLE_RECORD_UNIT,
+    InferenceCost,
+    InferenceCostBody,
+)
 
 if TYPE_CHECKING:
     from discreet.schema.schema import Schema
@@ -38,6 +44,13 @@ Trust = Literal["none", "central", "local", "survey", "federated"]
 SEEDED_REASON = "a seeded source drew the noise, so that whoever knows the seed can subtract it"
 REHEARSED_REASON = "this was rehearsed on one machine, which saw every table"
 INFERRED_REASON = "bounds, categories and classes were taken from the data and are not protected"
+
+SCHEMA_CHARGE = "schema"
+"""Name of the charge for bounds, categories and classes that were inferred with noise."""
+OTHER_PEOPLE_ASSUMPTION = (
+    "nobody here was in the table from which the schema was inferred for {cost}; who was has "
+    "spent that as well"
+)
 
 FLOAT_MARGIN = 1e-15
 """Relative margin of a product of floats."""
@@ -137,6 +150,8 @@ class Guarantee:
         which report is whose.
     account : Account or None
         What was spent on the same people when this was released, where a ledger was charged.
+    schema_cost : InferenceCost or None
+        What inferring the schema cost, where epsilon and delta include it.
 
     Examples
     --------
@@ -150,7 +165,7 @@ class Guarantee:
     delta: float = 0.0
     neighbours: Neighbours = "add-remove"
     trust: Trust = "central"
-    unit: str = "one person's whole record"
+    unit: str = WHOLE_RECORD_UNIT
     against: str = "everyone who sees the released model"
     assumptions: tuple[str, ...] = ()
     simulated: bool = False
@@ -159,6 +174,7 @@ class Guarantee:
     void: tuple[str, ...] = ()
     unshuffled: float | None = None
     account: Account | None = None
+    schema_cost: InferenceCost | None = None
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):
@@ -242,6 +258,8 @@ class Guarantee:
         """
         if self.trust == "none":
             return self
+        cost = None if schema is None else schema.inference
+        simulated = simulated or (cost is not None and cost.simulated)
         guarantee = replace(self, simulated=self.simulated or simulated)
         reasons = [*self.void]
         reasons += [INFERRED_REASON] if schema is not None and schema.inferred else []
@@ -258,6 +276,50 @@ class Guarantee:
                 unshuffled=None,
             )
         return replace(guarantee, void=tuple(dict.fromkeys(reasons)))
+
+    def include_schema(self, schema: Schema) -> Guarantee:
+        """Add what inferring the schema cost, once: the same people were in both tables.
+
+        Statistics and models call it for whatever promise they are made with. What is charged to a
+        ledger for a training or a round does not include it: it was charged before.
+
+        Parameters
+        ----------
+        schema : Schema
+
+        Examples
+        --------
+        >>> from discreet.schema.schema import Numeric, Schema
+        >>> schema = Schema([Numeric("age", 16, 96)], "ill", ["no", "yes"])
+        >>> priced_schema = replace(schema, inference=InferenceCost(0.25))
+        >>> Guarantee(1.0).include_schema(priced_schema).epsilon
+        1.25
+        """
+        cost = schema.inference
+        is_included = cost is None or self.schema_cost == cost
+        if cost is None or is_included or self.trust == "none" or math.isinf(self.epsilon):
+            return self
+        if not cost.same_people:
+            assumption = OTHER_PEOPLE_ASSUMPTION.format(cost=cost)
+            return replace(self, assumptions=tuple(dict.fromkeys((*self.assumptions, assumption))))
+        covers_all_rows = self.unit.startswith(ALL_ROWS_UNIT)
+        if covers_all_rows and cost.unit == WHOLE_RECORD_UNIT:
+            raise PrivacyError(
+                "the schema was inferred as if each row were another person, and this promise is "
+                "for all rows of a person; infer it again with person=, or write it by hand"
+            )
+        schema_guarantee = Guarantee(
+            cost.epsilon,
+            cost.delta,
+            rho=cost.rho,
+            unit=self.unit if covers_all_rows else cost.unit,
+            against=self.against,
+            charges=(Charge(SCHEMA_CHARGE, cost.epsilon, cost.delta),),
+            simulated=cost.simulated,
+        )
+        if self.neighbours == "replace":
+            schema_guarantee = schema_guarantee.as_replace()
+        return replace(self.compose_sequential(schema_guarantee), schema_cost=cost)
 
     def compute_rho(self) -> float | None:
         """The rho of rho-zCDP; of a pure promise epsilon^2/2, None if none is known."""
@@ -283,7 +345,8 @@ class Guarantee:
                 epsilon = min(epsilon, convert_rho_to_epsilon(rho, delta))
         charges = self._list_charges() + other._list_charges()
         unshuffled_epsilon = self.unshuffled_epsilon + other.unshuffled_epsilon
-        return self._compose(other, epsilon, delta, rho, charges, unshuffled_epsilon)
+        composed = self._compose(other, epsilon, delta, rho, charges, unshuffled_epsilon)
+        return replace(composed, schema_cost=self.schema_cost or other.schema_cost)
 
     def compose_parallel(self, other: Guarantee, *, split_by_data: bool = False) -> Guarantee:
         """Parallel composition: nobody took part in both, so the larger cost counts.
@@ -387,6 +450,8 @@ class Guarantee:
             charges=charges,
             void=tuple(dict.fromkeys((*self.void, *other.void))),
             account=max(accounts, key=lambda account: account.epsilon, default=None),
+            # what only one of them includes may be added once more, never once less
+            schema_cost=self.schema_cost if self.schema_cost == other.schema_cost else None,
         )
 
     def _repr_html_(self) -> str:
@@ -458,6 +523,9 @@ class Guarantee:
         del body["account"]
         if self.account is not None:
             body["account"] = {**vars(self.account), "limit": list(self.account.limit)}
+        del body["schema_cost"]
+        if self.schema_cost is not None:
+            body["schema_cost"] = self.schema_cost.to_body()
         return body
 
 
@@ -478,7 +546,7 @@ class GuaranteeBody(Body):
     delta: float = 0.0
     neighbours: Neighbours = "add-remove"
     trust: Trust = "central"
-    unit: str = "one person's whole record"
+    unit: str = WHOLE_RECORD_UNIT
     against: str = ""
     assumptions: list[str] = []
     simulated: bool = False
@@ -487,12 +555,15 @@ class GuaranteeBody(Body):
     void: list[str] = []
     unshuffled: float | None = None
     account: AccountBody | None = None
+    schema_cost: InferenceCostBody | None = None
 
     def to_guarantee(self) -> Guarantee:
         """The value this shape stands for."""
         fields = self.model_dump()
         if self.account is not None:
             fields["account"] = Account(**self.account.model_dump())
+        if self.schema_cost is not None:
+            fields["schema_cost"] = self.schema_cost.to_cost()
         fields["assumptions"], fields["void"] = tuple(self.assumptions), tuple(self.void)
         fields["charges"] = tuple(Charge(*charge) for charge in self.charges)
         return Guarantee(**fields)

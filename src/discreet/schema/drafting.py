@@ -39,7 +39,7 @@ YAML_HEAD = """\
 #     discreet schema check THIS-FILE
 
 format: discreet/schema
-version: 1
+version: 2
 target: {target}  # the column that holds the classes
 classes: {classes}  # every class that may occur, such as [no, yes]
 missing: skip  # how a model treats a missing value; or category: as a value of its own

@@ -35,6 +35,7 @@ from discreet.files.documents import (
     parse_document,
 )
 from discreet.files.yaml_text import SET_REFUSAL, convert_yaml_to_json
+from discreet.schema.inference_cost import InferenceCost, InferenceCostBody
 
 if TYPE_CHECKING:
     from discreet.schema.drafting import SchemaDraft
@@ -55,7 +56,7 @@ Missing = Literal["skip", "category"]
 Outliers = Literal["error", "clip"]
 Unseen = Literal["error", "other"]
 
-VERSION = 1
+VERSION = 2
 
 FILL_IN_MARK = "FILL-IN"
 """Placeholder in a drafted schema that a person has to replace."""
@@ -291,6 +292,7 @@ class SchemaBody(Body):
     unseen: Unseen = "error"
     missing_tokens: list[str] = []
     inferred: bool = False
+    inference: InferenceCostBody | None = None
 
     def to_schema(self) -> Schema:
         """The schema this shape stands for."""
@@ -308,7 +310,9 @@ class SchemaBody(Body):
                     feature_body.name, lower, upper, feature_body.integer, feature_body.optional
                 )
             )
-        return Schema(features, **self.model_dump(exclude={"features"}))
+        inference = None if self.inference is None else self.inference.to_cost()
+        options = self.model_dump(exclude={"features", "inference"})
+        return Schema(features, **options, inference=inference)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -334,7 +338,9 @@ class Schema(Document):
         are always missing.
     inferred : bool, default False
         Whether it was taken from the data, which voids the guarantee of every private estimator.
-        Write False only if all of it is known without the data.
+        Write False only if all of it is known without the data, or was paid for.
+    inference : InferenceCost, optional
+        What was paid for inferring it with noise, which every guarantee then includes.
 
     Attributes
     ----------
@@ -352,6 +358,7 @@ class Schema(Document):
     unseen: Unseen
     missing_tokens: tuple[str, ...]
     inferred: bool
+    inference: InferenceCost | None
     names: tuple[str, ...] = field(init=False, compare=False)
 
     def __init__(
@@ -364,6 +371,7 @@ class Schema(Document):
         unseen: Unseen = "error",
         missing_tokens: Sequence[str] = (),
         inferred: bool = False,
+        inference: InferenceCost | None = None,
     ) -> None:
         _check_name(target, "the target")
         if isinstance(features, (Categorical, Numeric)) or not isinstance(features, Iterable):
@@ -396,6 +404,7 @@ class Schema(Document):
             ("unseen", unseen),
             ("missing_tokens", tuple(str(token) for token in missing_tokens)),
             ("inferred", bool(inferred)),
+            ("inference", inference),
         ):
             object.__setattr__(self, field_name, checked_value)
         object.__setattr__(self, "names", _check_feature_names(self.features, target))
@@ -445,6 +454,7 @@ class Schema(Document):
             "unseen": self.unseen,
             "missing_tokens": list(self.missing_tokens),
             "inferred": self.inferred,
+            **({} if self.inference is None else {"inference": self.inference.to_body()}),
         }
 
     def to_json(self, indent: int | None = 1) -> str:
@@ -580,7 +590,7 @@ class Schema(Document):
 
     @classmethod
     def infer(cls, table: Any, target: str, **options: Any) -> Schema:
-        """Infer a schema from data, and warn about everything that was read from it.
+        """Infer a schema from data: for a price, or with a warning about everything read from it.
 
         Parameters
         ----------
@@ -588,12 +598,28 @@ class Schema(Document):
         target : str
             The name of the class column.
         **options
+            With ``epsilon`` (and ``delta``, without which categories and classes have to be
+            given), the schema is inferred under that promise, which it states and guarantees
+            include: ``budget`` (a ledger), ``classes``, ``values``, ``bounds``, ``like``, ``drop``,
+            ``person``, ``missing``, ``missing_tokens``, ``same_people``; see
+            :func:`discreet.central.private_inference.infer_private_schema`. Without:
             ``missing``, ``outliers``, ``unseen``, ``missing_tokens`` and ``categorical`` (names of
             numeric columns to treat as categories).
 
         Warns
         -----
         PrivacyWarning
-            Names every bound, category list and class list that now comes from the data.
+            Without epsilon: names every bound, category list and class list that now comes from
+            the data.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"age": [31, 47] * 5000, "ill": ["no", "yes"] * 5000})
+        >>> schema = Schema.infer(people, "ill", epsilon=0.5, classes=["no", "yes"])
+        >>> schema["age"].lower <= 31 and schema["age"].upper >= 47
+        True
+        >>> print(schema.inference)
+        epsilon 0.5
         """
         return conveniences.infer_schema(table, target, **options)

@@ -312,7 +312,8 @@ class Statistics:
     def __post_init__(self) -> None:
         if self.variances is None:
             object.__setattr__(self, "variances", np.zeros(self.totals.shape))
-        object.__setattr__(self, "guarantee", self.guarantee.void_if(schema=self.schema))
+        guarantee = self.guarantee.void_if(schema=self.schema).include_schema(self.schema)
+        object.__setattr__(self, "guarantee", guarantee)
         missing_features = set(self.scoring.features or ()) - {*self.tables, *self.moments}
         if missing_features:
             raise EstimationError(

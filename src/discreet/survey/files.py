@@ -13,6 +13,7 @@ from discreet.files.documents import Body
 from discreet.mechanisms.laws import reduce_weights
 from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.privacy.shuffling import Shuffle
+from discreet.schema.inference_cost import InferenceCostBody
 from discreet.schema.schema import Categorical, Feature, Numeric, Schema, Value
 from discreet.survey.group import Group, GroupBody
 
@@ -87,6 +88,7 @@ class QuestionnaireBody(Body):
     unseen: Any = "error"
     missing_tokens: list[str] = []
     inferred: bool = False
+    inference: InferenceCostBody | None = None
     channels: list[dict[str, Any]] | None = None
 
 
@@ -185,6 +187,7 @@ def _build_without_channels(body: QuestionnaireBody) -> Questionnaire:
         body.target,
         target_questions[0].answers,
         **{option_name: getattr(body, option_name) for option_name in SCHEMA_OPTIONS},
+        inference=None if body.inference is None else body.inference.to_cost(),
     )
     personal_laws = [
         PersonalLaw((question.name,), reduce_weights(question.name, question.personal.law))

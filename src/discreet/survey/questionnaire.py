@@ -481,6 +481,7 @@ class Questionnaire(SheetRandomizer):
             **{name: getattr(schema, name) for name in SCHEMA_OPTIONS[:3]},
             "missing_tokens": list(schema.missing_tokens),
             "inferred": schema.inferred,
+            **({} if schema.inference is None else {"inference": schema.inference.to_body()}),
             "channels": make_channel_bodies(self.channels),
         }
 

@@ -23,11 +23,12 @@ from discreet.schema.schema import (
 )
 from discreet.tables.columns import find_fractions, read_numbers
 from discreet.tables.engines import fetch_arrow, get_source_kind, handle_read_errors, open_rows
+from discreet.tables.identifiers import IDENTIFIER_REASON, TOO_MANY_VALUES_REASON, is_identifier
 
 __all__ = ["infer_schema"]
 
 MAX_DISTINCT_VALUES = 1000
-"""A column with more distinct values looks like an identifier, and is refused."""
+"""A column of text with more distinct values is left out, and a class is refused."""
 
 
 def infer_schema(
@@ -37,6 +38,7 @@ def infer_schema(
     categorical: Iterable[str] = (),
     missing_tokens: Sequence[str] = (),
     warn: bool = True,
+    table_name: str | None = None,
     **treatment: Any,
 ) -> Schema:
     """Take a schema from data, and warn about everything that was taken.
@@ -53,6 +55,8 @@ def infer_schema(
         As in :class:`~discreet.Schema`.
     warn : bool, default True
         Whether to raise the warning; only for callers that say the same in their own words.
+    table_name : str, optional
+        Name of the table, for a database URL.
     **treatment
         ``missing``, ``outliers`` and ``unseen`` of the schema, handed on to it.
 
@@ -60,30 +64,39 @@ def infer_schema(
     -------
     Schema
         Every feature is optional: whether values are missing is not learnt from the data.
+        Identifiers are left out.
 
     Warns
     -----
     PrivacyWarning
-        Names every bound, category list and class list that now comes from the data.
+        Names every bound, category list and class list that now comes from the data, and the
+        columns that are left out.
     """
     if isinstance(missing_tokens, str) or isinstance(categorical, str):
         raise SchemaError("missing_tokens and categorical are lists; write ['…'] for one entry")
     is_csv, chosen_categorical = get_source_kind(table) == "csv", set(categorical)
     with handle_read_errors(table):
-        rows = open_rows(table, [target, *chosen_categorical], keep_others=True)
+        wanted_columns = [target, *chosen_categorical]
+        rows = open_rows(table, wanted_columns, table=table_name, keep_others=True)
         reader = _Reader(rows, tuple(missing_tokens), numbers_as_text=is_csv)
-        features = [
+        read_features = [
             reader.read_feature(name, name in chosen_categorical)
             for name in rows.columns
             if name != target
         ]
+        features = [feature for feature in read_features if feature is not None]
         classes = reader.read_values(target, "class")
+    if not features:
+        raise SchemaError(f"no column can be a feature; {_format_omissions(reader.left_out)}")
     schema = Schema(
         features, target, classes, missing_tokens=missing_tokens, inferred=True, **treatment
     )
     if warn:
         # two frames further up than this: Schema.infer and the convenience that it calls
-        warnings.warn(_describe_taken(schema), PrivacyWarning, stacklevel=4)
+        message = _describe_taken(schema)
+        if reader.left_out:
+            message += f". {_format_omissions(reader.left_out)}"
+        warnings.warn(message, PrivacyWarning, stacklevel=4)
     return schema
 
 
@@ -101,20 +114,40 @@ def _describe_taken(schema: Schema) -> str:
     )
 
 
+def _format_omissions(left_out: dict[str, str]) -> str:
+    """Say which columns are left out, and why."""
+    reasons = [f"{name} ({reason})" for name, reason in left_out.items()]
+    return f"left out: {', '.join(reasons)}"
+
+
 class _Reader:
     """What a schema wants to know about columns, asked one at a time."""
 
     def __init__(self, table: Any, tokens: tuple[str, ...], numbers_as_text: bool) -> None:
         self.table, self.tokens, self.numbers_as_text = table, tokens, numbers_as_text
+        self.left_out: dict[str, str] = {}
 
-    def read_feature(self, name: str, categorical: bool) -> Feature:
+    def read_feature(self, name: str, categorical: bool) -> Feature | None:
+        """The feature of a column; None where it is left out, with a reason."""
         column_type = self.table[name].type()
         is_text = not column_type.is_numeric()
         if not categorical and (not is_text or (self.numbers_as_text and column_type.is_string())):
             numeric_feature = self._read_numeric(name, column_type.is_integer())
-            if numeric_feature is not None:
+            if numeric_feature is not None or name in self.left_out:
                 return numeric_feature
+        if not categorical and self._leave_out_text(name):
+            return None
         return Categorical(name, self.read_values(name, "value"))
+
+    def _leave_out_text(self, name: str) -> bool:
+        """Leave a column of text out, where it has too many values."""
+        values = self.table.select(v=self.table[name])
+        counts = fetch_arrow(values.agg(n=values.v.count(), d=values.v.nunique())).to_pylist()[0]
+        if is_identifier(name, int(counts["n"]), int(counts["d"])):
+            self.left_out[name] = IDENTIFIER_REASON
+        elif counts["d"] > MAX_DISTINCT_VALUES:
+            self.left_out[name] = TOO_MANY_VALUES_REASON.format(limit=MAX_DISTINCT_VALUES)
+        return name in self.left_out
 
     def _read_numeric(self, name: str, is_integer: bool) -> Numeric | None:
         """Bounds of a column of numbers; None if it holds text that is not a number."""
@@ -125,6 +158,7 @@ class _Reader:
         rows = self.table.select(**query_columns)
         fraction_count = find_fractions(rows.x).count()
         query_aggregates = {"lower": rows.x.min(), "upper": rows.x.max(), "odd": fraction_count}
+        query_aggregates |= {"rows": rows.x.count(), "distinct": rows.x.nunique()}
         if invalid_text is not None:
             query_aggregates["wrong"] = rows.t.count()
         query_result = fetch_arrow(rows.agg(**query_aggregates)).to_pylist()[0]
@@ -136,9 +170,12 @@ class _Reader:
         if lower == upper:
             upper = lower + max(1.0, math.ulp(lower))
         is_finite = math.isfinite(lower) and math.isfinite(upper)
-        return Numeric(
-            name, lower, upper, integer=is_finite and (is_integer or not query_result["odd"])
-        )
+        is_whole = is_finite and (is_integer or not query_result["odd"])
+        row_counts = int(query_result["rows"]), int(query_result["distinct"])
+        if is_whole and is_identifier(name, *row_counts, span=upper - lower):
+            self.left_out[name] = IDENTIFIER_REASON
+            return None
+        return Numeric(name, lower, upper, integer=is_whole)
 
     def read_values(self, name: str, value_noun: str) -> list[Value]:
         """Sorted distinct values that are not missing; whole numbers where all are."""

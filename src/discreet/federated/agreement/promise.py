@@ -61,7 +61,8 @@ def make_guarantee(manifest: Manifest) -> Guarantee:
     if manifest.partition == "vertical":
         assumptions = _list_vertical_assumptions(manifest)
     assumptions.append("all parties follow the protocol and are merely curious")
-    assumptions += [] if manifest.schema.inferred else [PUBLIC_DOMAIN_ASSUMPTION]
+    is_public = not manifest.schema.inferred and manifest.schema.inference is None
+    assumptions += [PUBLIC_DOMAIN_ASSUMPTION] if is_public else []
     crypto_assumption = "X25519, ChaCha20 and Ed25519 hold"
     if manifest.paillier is not None:
         crypto_assumption += f", and so does Paillier with {manifest.paillier.bits} bits"

@@ -1,0 +1,240 @@
+"""``discreet schema infer``: a schema from data, for a price or without any promise."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.files import OUTPUT, write_file
+from discreet.cli.ledger_options import LedgerCharge, ledger_options
+from discreet.cli.output import (
+    format_example,
+    json_option,
+    make_console,
+    print_json,
+    print_note,
+    show_progress,
+)
+from discreet.errors import PrivacyWarning
+
+if TYPE_CHECKING:
+    from discreet.schema.schema import Schema
+
+__all__ = ["infer"]
+
+
+class NameListType(click.ParamType[list[str]]):
+    """``A,B``: names or values, separated by commas."""
+
+    name = "A,B"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[str]:
+        """Parse an option."""
+        if isinstance(value, list):
+            return value
+        return [part.strip() for part in str(value).split(",") if part.strip()]
+
+
+class ColumnValuesType(click.ParamType[tuple[str, list[str]]]):
+    """``contract=month,year``: the values of a column."""
+
+    name = "COLUMN=A,B"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, list[str]]:
+        """Parse an option."""
+        if isinstance(value, tuple):
+            return value
+        column_name, separator, value_texts = str(value).partition("=")
+        values = [part.strip() for part in value_texts.split(",") if part.strip()]
+        if not separator or not values:
+            self.fail(f"{value!r}: write contract=month,year", param, ctx)
+        return column_name.strip(), values
+
+
+class ColumnBoundsType(click.ParamType[tuple[str, tuple[float, float]]]):
+    """``age=0..120``: the bounds of a column."""
+
+    name = "COLUMN=LOW..HIGH"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, tuple[float, float]]:
+        """Parse an option."""
+        if isinstance(value, tuple):
+            return value
+        column_name, _, bounds_text = str(value).partition("=")
+        lower_text, _, upper_text = bounds_text.partition("..")
+        try:
+            return column_name.strip(), (float(lower_text), float(upper_text))
+        except ValueError:
+            self.fail(f"{value!r}: write age=0..120", param, ctx)
+
+
+@click.command(
+    epilog=format_example(
+        "discreet schema infer people.csv --target churn --epsilon 0.1 --delta 1e-6 \\",
+        "    --budget-file budget.json --budget-total 2 --budget-total-delta 1e-5 \\",
+        "    --drop customer_id --classes no,yes -o people.schema.json",
+        "discreet schema infer people.csv --target churn -o people.schema.json",
+    )
+)
+@click.argument("data")
+@click.option("--target", default="", help="The column that holds the classes.")
+@click.option("--epsilon", type=float, help="Price of the inference; without it, nothing is kept.")
+@click.option(
+    "--delta", type=float, help="With --epsilon: needed for categories and classes, such as 1e-6."
+)
+@click.option("--like", help="A schema, or a draft of schema new, whose open places are inferred.")
+@click.option("--classes", type=NameListType(), help="All classes, where they are known.")
+@click.option(
+    "--values", type=ColumnValuesType(), multiple=True, help="Known values of a column; repeatable."
+)
+@click.option(
+    "--bounds", type=ColumnBoundsType(), multiple=True, help="Known bounds of a column; repeatable."
+)
+@click.option("--drop", type=NameListType(), help="Columns to leave out, such as identifiers.")
+@click.option("--person", help="The column that says whose a row is, if people have several rows.")
+@click.option(
+    "--rows-per-person",
+    type=click.IntRange(1),
+    help="How many rows of each person are used; the default is 1, with the least noise.",
+)
+@click.option(
+    "--missing-person",
+    type=click.Choice(["error", "own"]),
+    help="Whether a row without an id is refused, or is a person of its own.",
+)
+@click.option(
+    "--other-people",
+    is_flag=True,
+    help="Nobody in DATA is in the tables that the schema is for: guarantees assume it, and do not "
+    "include the price.",
+)
+@click.option(
+    "--categorical",
+    type=NameListType(),
+    help="Without --epsilon: numeric columns to treat as categories.",
+)
+@click.option(
+    "--missing-token",
+    "tokens",
+    multiple=True,
+    help="Text that stands for a missing value, such as '?'; repeat it for several.",
+)
+@click.option("--table", help="The table's name, for a database URL.")
+@ledger_options
+@click.option("-o", "--output", type=OUTPUT, help="The file to write instead of standard output.")
+@json_option
+def infer(data: str, output: str | None, as_json: bool, **options: Any) -> None:
+    """Infer a schema from DATA: for a price, or without any promise.
+
+    With --epsilon, bounds of numbers, kinds of the columns of a CSV file and, with --delta,
+    categories and classes are taken from noisy counts. The schema says what it cost, and every
+    guarantee of a model made with it includes that. Numbers outside the bounds are clipped, and
+    categories that too few people have become "other". What you know costs nothing: --classes,
+    --values, --bounds, or a draft that you began (--like).
+
+    Without --epsilon, a warning on standard error lists everything that was taken from the data,
+    and every guarantee that is made with the schema is void until it is replaced by what is known.
+    """
+    epsilon = options.pop("epsilon")
+    inferred_schema, summary = (
+        _infer_freely(data, as_json, options)
+        if epsilon is None
+        else _infer_privately(data, epsilon, as_json, options)
+    )
+    if output is not None:
+        write_file(output, inferred_schema.to_json())
+        size_text = (
+            f"{len(inferred_schema.features)} features, {len(inferred_schema.classes)} classes"
+        )
+        print_note(f"{output}: {size_text}, {inferred_schema.digest}")
+    if as_json:
+        schema_body = {"output": output} if output else {"schema": inferred_schema.to_body()}
+        print_json({**schema_body, "digest": inferred_schema.digest, **summary})
+    elif output is None:
+        click.echo(inferred_schema.to_json(), nl=False)
+
+
+def _infer_freely(
+    data: str, as_json: bool, options: dict[str, Any]
+) -> tuple[Schema, dict[str, Any]]:
+    """Infer without noise; warn about everything that was taken."""
+    from discreet.tables.inference import infer_schema
+
+    known_options = ("target", "categorical", "tokens", "table")
+    for name, value in options.items():
+        if name not in known_options and value not in (None, (), False):
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with --epsilon.")
+    if not options["target"]:
+        raise click.UsageError("Missing option '--target'.")
+    with warnings.catch_warnings(record=True) as caught_warnings:
+        warnings.simplefilter("always", PrivacyWarning)
+        inferred_schema = infer_schema(
+            data,
+            options["target"],
+            categorical=options["categorical"] or (),
+            missing_tokens=list(options["tokens"]),
+            table_name=options["table"],
+        )
+    messages = [
+        str(warning.message)
+        for warning in caught_warnings
+        if issubclass(warning.category, PrivacyWarning)
+    ]
+    for message in messages:
+        make_console(stderr=True).print(f"PrivacyWarning: {message}", style="yellow")
+    return inferred_schema, {"warnings": messages, "guarantee": None}
+
+
+def _infer_privately(
+    data: str, epsilon: float, as_json: bool, options: dict[str, Any]
+) -> tuple[Schema, dict[str, Any]]:
+    """Infer with noise; say what it cost, and what could not be inferred."""
+    from discreet.central.private_inference import infer_private_schema
+
+    if options["categorical"]:
+        raise click.UsageError("--categorical goes without --epsilon; give --values or --like.")
+    ledger_names = ("budget_file", "budget_total", "budget_total_delta", "budget_composition")
+    ledger_charge = LedgerCharge(
+        **{name: options[name] for name in ledger_names},
+        purpose="schema inference",
+        data_source=data,
+    )
+    with show_progress("Counting", "queries", as_json) as report_progress:
+        inference = infer_private_schema(
+            data,
+            options["target"],
+            epsilon=epsilon,
+            delta=options["delta"] or 0.0,
+            charge=ledger_charge,
+            table_name=options["table"],
+            like=options["like"],
+            classes=options["classes"],
+            values=dict(options["values"]),
+            bounds=dict(options["bounds"]),
+            drop=options["drop"] or (),
+            person=options["person"],
+            rows_per_person=options["rows_per_person"] or 1,
+            missing_person=options["missing_person"] or "error",
+            missing_tokens=list(options["tokens"]) or None,
+            same_people=not options["other_people"],
+            progress=report_progress,
+        )
+    if not as_json:
+        click.echo(str(replace(inference.guarantee, account=None)), err=True)
+        if omissions := inference.format_omissions():
+            click.echo(f"{omissions[0].upper()}{omissions[1:]}.", err=True)
+        ledger_charge.print_remaining()
+    return inference.schema, {
+        "guarantee": inference.guarantee.to_body(),
+        "left_out": inference.left_out,
+        **ledger_charge.to_body(),
+    }

@@ -1,0 +1,121 @@
+"""Drafts of schemas as they are in files, with places that are still open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import FormatError, SchemaError
+from discreet.files.atomic_writing import error_context, read_text
+from discreet.files.documents import parse_document
+from discreet.files.yaml_text import convert_yaml_to_json
+from discreet.schema.drafting import ColumnDraft, SchemaDraft
+from discreet.schema.schema import FILL_IN_MARK, Categorical, Schema
+
+__all__ = ["coerce_draft", "merge_draft", "read_draft"]
+
+
+def coerce_draft(value: Any) -> SchemaDraft:
+    """Return a draft from a draft, a schema, or the path of a file of either.
+
+    Parameters
+    ----------
+    value : SchemaDraft, Schema, str or path
+    """
+    if isinstance(value, SchemaDraft):
+        return value
+    if isinstance(value, Schema):
+        columns = tuple(
+            ColumnDraft(feature.name, "categorical", values=feature.values)
+            if isinstance(feature, Categorical)
+            else ColumnDraft(
+                feature.name,
+                "numeric",
+                feature.integer,
+                bounds=(feature.lower, feature.upper) if feature.is_bounded else None,
+            )
+            for feature in value.features
+        )
+        columns = tuple(replace(column, optional=value[column.name].optional) for column in columns)
+        return SchemaDraft(columns, value.target, value.classes)
+    return read_draft(value)
+
+
+def read_draft(path: str | Path) -> SchemaDraft:
+    """Read a draft from a YAML or JSON file; a place with the mark FILL-IN is open.
+
+    Parameters
+    ----------
+    path : path
+    """
+    with error_context(path):
+        text = read_text(path)
+        if Path(path).suffix.lower() in (".yaml", ".yml"):
+            text = convert_yaml_to_json(text, "schema")
+        if FILL_IN_MARK not in text:
+            return coerce_draft(Schema.from_json(text))
+        document = parse_document(text, "schema")
+        entries, target = document.get("features"), document.get("target")
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise FormatError("its features are not a list of columns; write one with schema new")
+        columns = tuple(_read_column(entry) for entry in entries)
+        classes = document.get("classes")
+        draft = SchemaDraft(columns, classes=None if _is_open(classes) else tuple(classes or ()))
+        return replace(draft, target="" if _is_open(target) else str(target))
+
+
+def _read_column(entry: dict[str, Any]) -> ColumnDraft:
+    name, kind = entry.get("name"), entry.get("kind")
+    if not isinstance(name, str) or kind not in ("numeric", "categorical", FILL_IN_MARK):
+        raise FormatError(
+            f"{name!r}: its kind is {kind!r}; write numeric or categorical, or leave {FILL_IN_MARK}"
+        )
+    bounds, values = (entry.get("lower"), entry.get("upper")), entry.get("values")
+    has_bounds = kind == "numeric" and not any(map(_is_open, bounds))
+    has_values = kind == "categorical" and not _is_open(values)
+    return ColumnDraft(
+        name,
+        "" if kind == FILL_IN_MARK else kind,
+        entry.get("integer") is True,
+        values=tuple(values or ()) if has_values else None,
+        bounds=(float(bounds[0] or 0), float(bounds[1] or 0)) if has_bounds else None,
+        optional=entry.get("optional") is not False,
+    )
+
+
+def _is_open(value: Any) -> bool:
+    return (
+        value is None
+        or value == FILL_IN_MARK
+        or (isinstance(value, list) and FILL_IN_MARK in value)
+    )
+
+
+def merge_draft(draft: SchemaDraft, known: SchemaDraft) -> SchemaDraft:
+    """Complete the columns of a table with what another draft says; others are left out.
+
+    Parameters
+    ----------
+    draft : SchemaDraft
+        The columns of a table.
+    known : SchemaDraft
+        What is known of some of them.
+    """
+    column_by_name = {column.name: column for column in draft.columns}
+    target = draft.target or known.target
+    known_columns = [column for column in known.columns if column.name != target]
+    missing_names = [column.name for column in known_columns if column.name not in column_by_name]
+    if missing_names:
+        raise SchemaError(
+            f"the draft has the columns {', '.join(missing_names)}, which the table lacks; it has "
+            f"{', '.join(column_by_name)}"
+        )
+    columns = tuple(
+        replace(column, type=column_by_name[column.name].type)
+        if column.kind
+        else replace(column_by_name[column.name], optional=column.optional)
+        for column in known_columns
+    )
+    classes = draft.classes if known.classes is None else known.classes
+    return replace(draft, columns=columns, target=target, classes=classes)
