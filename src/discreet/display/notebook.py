@@ -132,7 +132,7 @@ def render_model(model: NaiveBayesModel, strongest: int = 10) -> str:
     strongest : int, default 10
     """
     from discreet.model import GaussianFactor
-    from discreet.model.explanation import find_strongest_evidence
+    from discreet.model.strongest_evidence import find_strongest_evidence
     from discreet.schema.schema import format_value
 
     class_names = [format_value(value) for value in model.schema.classes]
@@ -143,12 +143,12 @@ def render_model(model: NaiveBayesModel, strongest: int = 10) -> str:
     html_text = _render_table(
         f"{model.schema.target}: prior", ("class", ">probability"), prior_rows
     )
-    evidence_rows: list[Any] = [
-        (feature, value, label, f"{odds:+.2f}")
-        for feature, value, label, odds in find_strongest_evidence(model, strongest)
+    evidence_rows = [
+        (line.feature, line.value, line.label, f"{line.log_odds:+.2f}", line.share_text)
+        for line in find_strongest_evidence(model, strongest)
     ]
     if evidence_rows:
-        heads = ("feature", "value", "speaks for", ">log-odds")
+        heads = ("feature", "value", "speaks for", ">log-odds", ">of people")
         html_text += _render_table("strongest evidence", heads, evidence_rows)
     normal_rows = []
     for factor in model.factors:
