@@ -32,6 +32,7 @@ from discreet.estimators.columns import (
 from discreet.estimators.labels import match_labels
 from discreet.estimators.parameters import ParamRule
 from discreet.model import GaussianFactor, NaiveBayesModel, compute_log_posterior
+from discreet.model.explanation import Explanation
 from discreet.privacy.guarantee import Guarantee
 from discreet.schema.cells import format_missing_columns, to_object_array
 from discreet.schema.schema import Numeric, Schema
@@ -347,6 +348,19 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         joint_scores = self.predict_joint_log_proba(X)
         return np.asarray(self.classes_[np.argmax(joint_scores, axis=1)])
+
+    def explain(self, row: Any, against: Any = None) -> Explanation:
+        """Explain the decision for one row by what each feature adds.
+
+        Parameters
+        ----------
+        row : data frame of one row, series, mapping or sequence
+            Values by name; those of a sequence or an array in the order of the features.
+        against : class label, optional
+            The class to compare with; the runner-up if not given.
+        """
+        check_is_fitted(self)
+        return self.model_.explain(row, against)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -165,6 +165,10 @@ def _read_row(row: Any, names: Sequence[str]) -> dict[str, Any]:
                 "frame.iloc[[0]]"
             )
         return columns
+    if isinstance(row, str) or not hasattr(row, "__iter__"):
+        raise SchemaError(
+            f"{row!r} is to be explained; give a row: values by name, or in the order of the features"
+        )
     row_values = list(row)
     if len(row_values) != len(names):
         raise SchemaError(
