@@ -167,7 +167,7 @@ def _read_row(row: Any, names: Sequence[str]) -> dict[str, Any]:
         return columns
     if isinstance(row, str) or not hasattr(row, "__iter__"):
         raise SchemaError(
-            f"{row!r} is to be explained; give a row: values by name, or in the order of the features"
+            f"{row!r} is to be explained; give a row: values by name, or in order"
         )
     row_values = list(row)
     if len(row_values) != len(names):
