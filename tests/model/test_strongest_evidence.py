@@ -293,3 +293,16 @@ def test_shares_are_written_in_percent():
     assert format_share(0.0) == "0 %"
     assert format_share(-0.01, (0.0, 0.0004)) == "0 % (0 to 0.04)"
     assert format_share(0.996, (0.99, 1.0)) == "100 % (99 to 100)"
+
+
+def test_where_nothing_is_certain_a_sentence_says_so(capsys):
+    schema = Schema([Categorical("town", list("abc"), optional=False)], "ill", ["no", "yes"])
+    rng = np.random.default_rng(0)
+    X, y = rng.choice(list("abc"), (60, 1)).astype(object), rng.choice(["no", "yes"], 60)
+    model = CentralNB(0.01, schema=schema, random_state=0).fit(X, y).model_
+    assert not find_strongest_evidence(model)
+    model.show()
+    assert "No value certainly speaks for a class" in " ".join(capsys.readouterr().out.split())
+    assert "No value certainly speaks for a class" in model._repr_html_()
+    model.show(strongest=0)
+    assert "certainly" not in capsys.readouterr().out

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.display.terminal import HangingText, make_table
 from discreet.model.factors import GaussianFactor
-from discreet.model.strongest_evidence import find_strongest_evidence
+from discreet.model.strongest_evidence import NO_EVIDENCE, count_cells, find_strongest_evidence
 from discreet.schema.schema import format_value
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def show_model(model: NaiveBayesModel, strongest: int = 10) -> None:
         prior_table.add_row(format_value(class_label), f"{class_share:.3f}")
     console.print(prior_table)
     evidence_lines = find_strongest_evidence(model, strongest)
+    if strongest and count_cells(model) and not evidence_lines:
+        console.print(NO_EVIDENCE)
     if evidence_lines:
         evidence_table = make_table(
             "strongest evidence", "feature", "value", "speaks for", ">log-odds", ">of people"

@@ -6,6 +6,7 @@ their colours and marks from here.
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def plot_model(model: NaiveBayesModel, strongest: int = 12, ax: Any = None) -> A
     strongest : int, default 12
     ax : matplotlib axes, optional
     """
-    from discreet.model.strongest_evidence import find_strongest_evidence
+    from discreet.model.strongest_evidence import NO_EVIDENCE, find_strongest_evidence
     from discreet.schema.schema import format_value
 
     ax = _make_axes(ax)
@@ -96,6 +97,8 @@ def plot_model(model: NaiveBayesModel, strongest: int = 12, ax: Any = None) -> A
             fontsize="x-small",
         )
     bar_labels = [f"{line.feature} = {line.value} → {line.label}" for line in evidence]
+    if not evidence:
+        ax.text(0.5, 0.5, fill(NO_EVIDENCE, 40), ha="center", transform=ax.transAxes)
     ax.margins(x=0.2)  # for the shares at the ends of the bars
     ax.set_yticks(range(len(evidence)), bar_labels)
     ax.set_xlabel("log-odds for the named class, and the share of people")

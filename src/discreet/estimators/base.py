@@ -8,7 +8,7 @@ statistics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.arrays import CellCodes, Floats
+from discreet.display.notebook import render_promise_line
 from discreet.errors import SchemaError
 from discreet.estimation import estimate
 from discreet.estimators.columns import (
@@ -224,6 +225,19 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """What notebooks show: scikit-learn's box, once fitted with its promise in one line."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle and hasattr(self, "guarantee_"):
+            bundle["text/html"] += render_promise_line(self.guarantee_)
+        return bundle
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """For programs that read no mime bundles; there is none where no diagram is wanted."""
+        _ = super()._repr_html_
+        return lambda: self._repr_mimebundle_()["text/html"]
 
     def _read_rows(self, X: Any, *, reset: bool) -> Any:
         """X as an array or a frame whose columns keep their types."""

@@ -166,9 +166,7 @@ def _read_row(row: Any, names: Sequence[str]) -> dict[str, Any]:
             )
         return columns
     if isinstance(row, str) or not hasattr(row, "__iter__"):
-        raise SchemaError(
-            f"{row!r} is to be explained; give a row: values by name, or in order"
-        )
+        raise SchemaError(f"{row!r} is to be explained; give a row: values by name, or in order")
     row_values = list(row)
     if len(row_values) != len(names):
         raise SchemaError(

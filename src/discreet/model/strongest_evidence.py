@@ -20,7 +20,16 @@ from discreet.schema.schema import format_value
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
 
-__all__ = ["EvidenceLine", "count_cells", "find_strongest_evidence", "format_share"]
+__all__ = [
+    "NO_EVIDENCE",
+    "EvidenceLine",
+    "count_cells",
+    "find_strongest_evidence",
+    "format_share",
+]
+
+NO_EVIDENCE = "No value certainly speaks for a class: the noise could turn all of it round."
+"""What is shown where tables leave no line of evidence."""
 
 
 def format_share(share: float, interval: ValueRange | None = None) -> str:
