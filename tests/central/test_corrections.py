@@ -25,7 +25,7 @@ from discreet.central.budget import Budget
 from discreet.central.corrections import CorrectionBudget
 from discreet.central.pair_qualities import CellGrouping, compute_pair_qualities
 from discreet.errors import FormatError, SchemaError
-from discreet.model.explanation import find_strongest_evidence
+from discreet.model.strongest_evidence import find_strongest_evidence
 
 SCHEMA = Schema(
     [
@@ -100,7 +100,7 @@ def test_a_prediction_is_explained_by_features_and_pairs(corrected):
     joint = corrected.predict_joint_log_proba(pd.DataFrame([row]))[0]
     assert told.log_odds == pytest.approx(joint[0] - joint[1])
     assert " & " in str(told)
-    assert any(" & " in feature for feature, *_ in find_strongest_evidence(corrected.model_, 10))
+    assert any(" & " in line.feature for line in find_strongest_evidence(corrected.model_, 10))
 
 
 def test_show_names_the_pair(corrected, capsys):

@@ -277,9 +277,9 @@ def test_rows_are_matched_by_name_and_checked():
 def test_evidence_names_classes_as_the_priors_do():
     """Classes that are booleans or numbers are written as in the schema's file."""
     from discreet import MixedNB
-    from discreet.model.explanation import find_strongest_evidence
+    from discreet.model.strongest_evidence import find_strongest_evidence
 
     X = np.array([["short"], ["tall"]], dtype=object).repeat(20, axis=0)
     model = MixedNB().fit(X, X[:, 0] == "tall").model_
-    labels = {label for _, _, label, _ in find_strongest_evidence(model, 4)}
+    labels = {line.label for line in find_strongest_evidence(model, 4)}
     assert labels == {"true", "false"}

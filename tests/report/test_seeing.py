@@ -11,14 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.base import clone
 
-from discreet import Categorical, CentralNB, EstimationError, LocalNB, Schema
+from discreet import Categorical, CentralNB, EstimationError, Guarantee, LocalNB, Schema
 from discreet.compare.comparison import ComparisonSettings, compare_methods
 from discreet.datasets import make_mortgage
 from discreet.display import plots
 from discreet.display.chart_parts import read_stylesheet
 from discreet.errors import MissingDependencyError
 from discreet.model.evaluation import score_model
+from discreet.model.strongest_evidence import find_strongest_evidence
+from discreet.privacy.guarantee import Charge
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.ipynb"))
 
@@ -42,7 +46,7 @@ class Cells(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
-        self.inside = tag in ("td", "th", "caption", "p")
+        self.inside = tag in ("td", "th", "caption", "p", "summary")
         assert tag not in ("script", "style")
 
     def handle_data(self, data):
@@ -67,6 +71,38 @@ def test_a_schema_a_promise_statistics_and_a_model_are_tables(people, fitted):
     assert len(repr(central)) < 300
 
 
+def test_long_tables_are_folded_and_short_ones_are_open(people, fitted):
+    schema = people.schema._repr_html_()
+    assert "<details>" not in schema  # 8 features
+    charges = tuple(Charge(f"step {number}", 0.1) for number in range(11))
+    promise = Guarantee(1.1, charges=charges)._repr_html_()
+    assert "<details><summary>spent: 11 rows</summary><table>" in promise
+    assert promise.index("epsilon = 1.1") < promise.index("<details>")
+    ten = Guarantee(1.0, charges=charges[:10])._repr_html_()
+    assert "<details>" not in ten
+    model = fitted.model_._repr_html_()
+    assert "<caption>strongest evidence</caption>" in model
+    headline = str(fitted.guarantee_).splitlines()[0]
+    assert f"<details><summary>{headline}</summary>" in model
+
+
+def test_the_box_of_an_estimator_shows_its_promise_in_one_line(people):
+    estimator = CentralNB(1.0, schema=people.schema)
+    assert "<details><summary>epsilon" not in estimator._repr_html_()
+    fitted = estimator.fit(people.X, people.y)
+    line = "<summary>epsilon = 1 per person in total (add-remove, central)</summary>"
+    for shown in (fitted._repr_html_(), fitted._repr_mimebundle_()["text/html"]):
+        assert shown.count(line) == 1
+        assert "sk-estimator" in shown
+        assert "Protected against everyone who sees the released model." in shown
+    assert "epsilon = 1 per" not in clone(fitted)._repr_html_()
+    with config_context(display="text"):
+        assert not hasattr(fitted, "_repr_html_")
+        assert fitted._repr_mimebundle_() == {"text/plain": repr(fitted)}
+    simulated = CentralNB(1.0, schema=people.schema, random_state=0).fit(people.X, people.y)
+    assert "<summary>SIMULATED with a seeded source" in simulated._repr_html_()
+
+
 def test_names_cannot_break_out_of_a_table():
     from discreet import Categorical, Schema
 
@@ -82,8 +118,9 @@ def test_plots_show_what_the_numbers_say(people, fitted):
     pytest.importorskip("matplotlib").use("Agg")
     ax = fitted.model_.plot(strongest=5)
     assert len(ax.patches) == 5
-    widths = [bar.get_width() for bar in ax.patches]
-    assert widths == sorted(widths)
+    lines = find_strongest_evidence(fitted.model_, 5)
+    assert [bar.get_width() for bar in ax.patches] == [line.log_odds for line in lines[::-1]]
+    assert [text.get_text() for text in ax.texts] == [line.share_text for line in lines[::-1]]
     ax = fitted.statistics_.plot("income")
     drawn = ax.containers[0].lines[0].get_ydata()
     table, totals = fitted.statistics_.tables["income"], fitted.statistics_.totals
@@ -102,7 +139,7 @@ def test_classes_that_are_not_text_are_plotted(classes):
     pytest.importorskip("matplotlib").use("Agg")
     schema = Schema([Categorical("a", ["x", "y"], optional=False)], "c", classes)
     y = np.repeat(classes, 100)
-    X = np.where(np.arange(200) % 3 == y, "x", "y").astype(object)[:, None]
+    X = np.where(y == classes[1], "x", "y").astype(object)[:, None]
     model = CentralNB(1.0, schema=schema, random_state=0).fit(X, y).model_
     assert model.plot().patches
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import random
 import re
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table
 
 from discreet import Guarantee
 from discreet.display.terminal import HangingText, make_table
@@ -57,3 +60,48 @@ def test_what_goes_on_stands_further_in_than_what_begins(width):
     begun = [line for line in lines if not re.match(r"  (  )?\S", line)]
     assert begun == [lines[0]], "only the headline begins at the left"
     assert any(line.startswith("    ") for line in lines), "a continuation"
+
+
+WORDS = [
+    "a",
+    "federated",
+    "53.7",
+    "±38.1★",
+    "Month-to-month",
+    "47 % (45 to 50)",
+    "日本語",
+    "x" * 25,
+    "",
+]
+
+
+@pytest.mark.slow
+def test_every_table_keeps_its_right_border():
+    """The known-bad twin gives columns a least width and lets the library shrink them."""
+    draw, cut_tables, cut_twins = random.Random(3), 0, 0
+    for width in [50, 80] * 150:
+        heads = [draw.choice(["", ">"]) + draw.choice(WORDS) for _ in range(draw.randint(1, 5))]
+        shown, twin = make_table("title", *heads), make_table("title", *heads)
+        for _ in range(3):
+            row = [" ".join(draw.choices(WORDS, k=draw.randint(0, 4))) for _ in heads]
+            shown.add_row(*row)
+            twin.add_row(*row)
+        text = printed(shown, width)
+        cut_tables += has_cut_border(text, width)
+        if "┏" in text:
+            for column in twin.columns:
+                cells = [str(column.header), *map(str, column.cells)]
+                parts = cells if column.no_wrap else " ".join(cells).split()
+                column.min_width = max(map(len, parts), default=1)
+            twin.__class__ = Table
+            cut_twins += has_cut_border(printed(twin, width), width)
+    assert cut_tables == 0
+    assert cut_twins > 0
+
+
+def has_cut_border(text, width):
+    lines = [line for line in text.splitlines() if line[:1] in set("┏┃┡│└")]
+    return any(
+        cell_len(line) != cell_len(lines[0]) or cell_len(line) > width or line[-1] not in "┓┃┩│┘"
+        for line in lines
+    )

@@ -34,7 +34,6 @@ from discreet.server.bundle import Bundle
 from discreet.server.database import Database
 from discreet.server.desk import create_desk_router
 from discreet.server.drafts import EXAMPLE_QUESTIONS, parse_collection
-from discreet.server.evidence import estimate_odds_range
 from discreet.server.pages import create_public_router
 from discreet.server.rehearsal import create_rehearsal
 from discreet.server.results import SurveyResults
@@ -43,7 +42,6 @@ from discreet.server.tallies import has_same_counts, load_tally, recount_reports
 from discreet.server.verify import split_address
 from discreet.survey import Group
 from discreet.survey.testing import Accuracy
-from discreet.tables import count
 
 pytestmark = pytest.mark.slow  # each starts a collection of its own: a third of a second
 
@@ -747,21 +745,6 @@ def test_evidence_is_no_bolder_than_the_reports() -> None:
         held += fits
     assert held >= 11
     assert bold > 2  # the twin: what the model says alone, which was shown before
-
-
-def test_ranges_of_exact_counts_are_the_counts() -> None:
-    """Against one class and against all others; the twin takes the one for the other."""
-    asked = Schema([Categorical("town", list("ab"))], "mood", ["bad", "fair", "good"])
-    rows = {"town": [*"aaabbaaaaabbbb"], "mood": ["bad"] * 5 + ["fair"] * 4 + ["good"] * 5}
-    found = count(rows, asked)
-    bad, fair, good = 3 / 5, 4 / 4, 1 / 5
-    assert estimate_odds_range(found, ("town", "a"), "bad", "good") == pytest.approx(
-        (bad / good,) * 2
-    )
-    both = (4 * fair + 5 * good) / 9
-    assert estimate_odds_range(found, ("town", "a"), "bad") == pytest.approx((bad / both,) * 2)
-    assert abs(bad / good - bad / both) > 1
-    assert estimate_odds_range(found, ("town", "c"), "bad") is None
 
 
 def test_numbers_asked_by_their_mean_have_a_chart_whose_intervals_hold(live: Live) -> None:

@@ -308,7 +308,12 @@ def evaluate(
 )
 @json_option
 def show(model: str, strongest: int, as_json: bool) -> None:
-    """Print a MODEL file: its guarantee, its class shares and its strongest evidence."""
+    """Print a MODEL file: its guarantee, its class shares and its strongest evidence.
+
+    Evidence is ordered by what it does for people: their share, shown with its 95 % interval, times
+    the log-odds. What the known noise could turn round is left out (95 % confidence for each line),
+    and so is a value that may be nobody's (95 % for all values together).
+    """
     from discreet.model import NaiveBayesModel
 
     trained_model = NaiveBayesModel.read(model)
@@ -323,7 +328,7 @@ def make_model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
     import numpy as np
 
     from discreet.model import GaussianFactor
-    from discreet.model.explanation import find_strongest_evidence
+    from discreet.model.strongest_evidence import find_strongest_evidence
     from discreet.schema.schema import format_value
 
     class_names = [format_value(class_value) for class_value in model.schema.classes]
@@ -334,10 +339,7 @@ def make_model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
         "prior": dict(zip(class_names, np.exp(model.log_prior).tolist(), strict=True)),
         "features": list(model.inputs.names),
         "schema_digest": model.schema.digest,
-        "strongest": [
-            {"feature": feature, "value": value, "class": class_name, "log_odds": log_odds}
-            for feature, value, class_name, log_odds in evidence
-        ],
+        "strongest": [line.to_body() for line in evidence],
         "numeric": [
             {
                 "feature": factor.name,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.display.terminal import HangingText, make_table
-from discreet.model.explanation import find_strongest_evidence
 from discreet.model.factors import GaussianFactor
+from discreet.model.strongest_evidence import NO_EVIDENCE, count_cells, find_strongest_evidence
 from discreet.schema.schema import format_value
 
 if TYPE_CHECKING:
@@ -27,13 +27,17 @@ def show_model(model: NaiveBayesModel, strongest: int = 10) -> None:
     for class_label, class_share in zip(model.schema.classes, np.exp(model.log_prior), strict=True):
         prior_table.add_row(format_value(class_label), f"{class_share:.3f}")
     console.print(prior_table)
-    evidence_rows = find_strongest_evidence(model, strongest)
-    if evidence_rows:
+    evidence_lines = find_strongest_evidence(model, strongest)
+    if strongest and count_cells(model) and not evidence_lines:
+        console.print(NO_EVIDENCE)
+    if evidence_lines:
         evidence_table = make_table(
-            "strongest evidence", "feature", "value", "speaks for", ">log-odds"
+            "strongest evidence", "feature", "value", "speaks for", ">log-odds", ">of people"
         )
-        for feature, value, class_label, log_odds in evidence_rows:
-            evidence_table.add_row(feature, value, class_label, f"{log_odds:+.2f}")
+        for line in evidence_lines:
+            evidence_table.add_row(
+                line.feature, line.value, line.label, f"{line.log_odds:+.2f}", line.share_text
+            )
         console.print(evidence_table)
     gaussian_factors = [factor for factor in model.factors if isinstance(factor, GaussianFactor)]
     if gaussian_factors:

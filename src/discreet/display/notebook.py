@@ -15,14 +15,26 @@ if TYPE_CHECKING:
     from discreet.schema.schema import Schema
     from discreet.statistics.statistics import Statistics
 
-__all__ = ["render_guarantee", "render_model", "render_schema", "render_statistics", "render_value"]
+__all__ = [
+    "render_guarantee",
+    "render_model",
+    "render_promise_line",
+    "render_schema",
+    "render_statistics",
+    "render_value",
+]
 
 MAX_TABLE_ROWS = 30
 """Largest number of rows that a table shows."""
+MAX_OPEN_ROWS = 10
+"""Longer tables are folded: as many rows as the strongest evidence has."""
 
 
 def _render_table(caption: str, column_heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Render a table of text; columns whose heading starts with > are aligned right."""
+    """Render a table of text, folded if it is long; columns whose heading starts with > are right.
+
+    What is folded is one line that opens with a click or a key.
+    """
     listed_rows = list(rows)
     table_rows = "".join(
         "<tr>"
@@ -41,9 +53,12 @@ def _render_table(caption: str, column_heads: Sequence[str], rows: Iterable[Sequ
     header_cells = "".join(
         f'<th scope="col">{escape(head.lstrip(">"))}</th>' for head in column_heads
     )
+    table_body = f"<thead><tr>{header_cells}</tr></thead><tbody>{table_rows}</tbody>"
+    if len(listed_rows) <= MAX_OPEN_ROWS:
+        return f"<table><caption>{escape(caption)}</caption>{table_body}</table>"
     return (
-        f"<table><caption>{escape(caption)}</caption><thead><tr>{header_cells}</tr></thead>"
-        f"<tbody>{table_rows}</tbody></table>{hidden_note}"
+        f"<details><summary>{escape(caption)}: {len(listed_rows):,} rows</summary>"
+        f"<table>{table_body}</table>{hidden_note}</details>"
     )
 
 
@@ -92,6 +107,18 @@ def render_guarantee(guarantee: Guarantee) -> str:
     return paragraphs + _render_table("spent", ("for", ">epsilon"), rows)
 
 
+def render_promise_line(guarantee: Guarantee) -> str:
+    """The guarantee in one line, which opens to all of it.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+    """
+    headline, *details = str(guarantee).splitlines()
+    paragraphs = "".join(f"<p>{escape(line)}</p>" for line in details)
+    return f"<details><summary>{escape(headline.rstrip(':'))}</summary>{paragraphs}</details>"
+
+
 def render_statistics(statistics: Statistics) -> str:
     """Class totals with their standard errors, and how noisy each feature is.
 
@@ -132,7 +159,11 @@ def render_model(model: NaiveBayesModel, strongest: int = 10) -> str:
     strongest : int, default 10
     """
     from discreet.model import GaussianFactor
-    from discreet.model.explanation import find_strongest_evidence
+    from discreet.model.strongest_evidence import (
+        NO_EVIDENCE,
+        count_cells,
+        find_strongest_evidence,
+    )
     from discreet.schema.schema import format_value
 
     class_names = [format_value(value) for value in model.schema.classes]
@@ -143,12 +174,14 @@ def render_model(model: NaiveBayesModel, strongest: int = 10) -> str:
     html_text = _render_table(
         f"{model.schema.target}: prior", ("class", ">probability"), prior_rows
     )
-    evidence_rows: list[Any] = [
-        (feature, value, label, f"{odds:+.2f}")
-        for feature, value, label, odds in find_strongest_evidence(model, strongest)
+    evidence_rows = [
+        (line.feature, line.value, line.label, f"{line.log_odds:+.2f}", line.share_text)
+        for line in find_strongest_evidence(model, strongest)
     ]
+    if strongest and count_cells(model) and not evidence_rows:
+        html_text += f"<p>{escape(NO_EVIDENCE)}</p>"
     if evidence_rows:
-        heads = ("feature", "value", "speaks for", ">log-odds")
+        heads = ("feature", "value", "speaks for", ">log-odds", ">of people")
         html_text += _render_table("strongest evidence", heads, evidence_rows)
     normal_rows = []
     for factor in model.factors:
@@ -166,7 +199,7 @@ def render_model(model: NaiveBayesModel, strongest: int = 10) -> str:
             ("feature", *(f">{class_name}" for class_name in class_names)),
             normal_rows,
         )
-    return html_text + render_guarantee(model.guarantee)
+    return html_text + render_promise_line(model.guarantee)
 
 
 def render_value(value: Schema | Guarantee | Statistics | NaiveBayesModel) -> str:

@@ -6,6 +6,7 @@ their colours and marks from here.
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def _make_axes(ax: Any) -> Any:
 
 
 def plot_model(model: NaiveBayesModel, strongest: int = 12, ax: Any = None) -> Any:
-    """The strongest evidence as bars of log-odds.
+    """The strongest evidence as bars of log-odds, first what does most for people.
 
     Parameters
     ----------
@@ -78,17 +79,29 @@ def plot_model(model: NaiveBayesModel, strongest: int = 12, ax: Any = None) -> A
     strongest : int, default 12
     ax : matplotlib axes, optional
     """
-    from discreet.model.explanation import find_strongest_evidence
+    from discreet.model.strongest_evidence import NO_EVIDENCE, find_strongest_evidence
     from discreet.schema.schema import format_value
 
     ax = _make_axes(ax)
     evidence = find_strongest_evidence(model, strongest)[::-1]
     class_names = [format_value(class_label) for class_label in model.schema.classes]
-    for bar_position, (_, _, label, odds) in enumerate(evidence):
-        ax.barh(bar_position, odds, color=get_series_style(class_names.index(label))["color"])
-    bar_labels = [f"{feature} = {value} → {label}" for feature, value, label, _ in evidence]
+    for bar_position, line in enumerate(evidence):
+        colour = get_series_style(class_names.index(line.label))["color"]
+        ax.barh(bar_position, line.log_odds, color=colour)
+        ax.annotate(
+            line.share_text,
+            (line.log_odds, bar_position),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize="x-small",
+        )
+    bar_labels = [f"{line.feature} = {line.value} → {line.label}" for line in evidence]
+    if not evidence:
+        ax.text(0.5, 0.5, fill(NO_EVIDENCE, 40), ha="center", transform=ax.transAxes)
+    ax.margins(x=0.2)  # for the shares at the ends of the bars
     ax.set_yticks(range(len(evidence)), bar_labels)
-    ax.set_xlabel("log-odds for the named class")
+    ax.set_xlabel("log-odds for the named class, and the share of people")
     # from the right: beside long labels the axes are narrower than the title
     ax.set_title(f"what speaks for {model.schema.target}", loc="right")
     return ax
@@ -127,7 +140,7 @@ def plot_statistics(statistics: Statistics, feature: str, ax: Any = None) -> Any
             label=format_value(label),
         )
     ax.axhline(0, color=REFERENCE_COLOUR, linewidth=0.8)
-    ax.set_xticks(range(table.cells.size), table.cells.labels, rotation=30, ha="right")
+    ax.set_xticks(range(table.cells.size), table.cells.rounded_labels, rotation=30, ha="right")
     ax.set_ylabel("share of the class, 95 % intervals of the noise")
     ax.set_title(feature)
     ax.legend(title=statistics.schema.target)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -48,18 +49,20 @@ class AdaptiveTable(Table):
         """Print the table, or its rows as lines."""
         if self.heading:
             yield Text(self.heading, style="italic")
-        column_widths = []  # the longest word, or the longest cell where nothing is wrapped
+        least_widths, full_widths = [], []
         for column in self.columns:
             cell_texts = [str(column.header), *map(str, column.cells)]
-            unbroken_texts = (
-                cell_texts
-                if column.no_wrap
-                else [word for cell in cell_texts for word in cell.split()]
+            words = [word for cell in cell_texts for word in cell.split()]
+            full_widths.append(max(map(cell_len, cell_texts), default=1))
+            least_widths.append(
+                full_widths[-1] if column.no_wrap else max(map(cell_len, words), default=1)
             )
-            column_widths.append(max(map(len, unbroken_texts), default=1))
-        if sum(column_widths) + 3 * len(self.columns) + 1 <= options.max_width:
+        space = options.max_width - 3 * len(self.columns) - 1
+        if sum(least_widths) <= space:
+            # lines break between words, never inside one, and the border is never cut
+            column_widths = _spread_width(least_widths, full_widths, space)
             for column, width in zip(self.columns, column_widths, strict=True):
-                column.min_width = width  # lines break between words, never inside one
+                column.width = width
             yield from super().__rich_console__(console, options)
             return
         for row in zip(*(column.cells for column in self.columns), strict=True):
@@ -68,6 +71,21 @@ class AdaptiveTable(Table):
                 if column_name or cell:
                     yield Text(f"{column_name}: {cell}" if column_name else str(cell))
             yield Text("")
+
+
+def _spread_width(least_widths: list[int], full_widths: list[int], space: int) -> list[int]:
+    """Widen columns up to their full widths, always the one that is furthest from it.
+
+    >>> _spread_width([5, 3, 4], [5, 30, 10], 25)
+    [5, 16, 4]
+    """
+    column_widths = list(least_widths)
+    for _ in range(space - sum(least_widths)):
+        lacking = [full - width for full, width in zip(full_widths, column_widths, strict=True)]
+        if not any(lacking):
+            break
+        column_widths[lacking.index(max(lacking))] += 1
+    return column_widths
 
 
 def make_table(title: str, *columns: str) -> AdaptiveTable:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from discreet.arrays import Floats
 from discreet.errors import EstimationError
+from discreet.estimation.cell_support import add_pair_support, add_support
 from discreet.estimation.densities import fit_gaussian_factors
 from discreet.estimation.log_ratios import LogRatios
 from discreet.estimation.shrinkage import scale_evidence, shrink_tables, temper_evidence
@@ -206,13 +207,13 @@ def _build_model(statistics: Statistics, shrunk_cells: dict[str, Floats]) -> Nai
         statistics.schema,
         log_prior,
         [
-            factors[feature_name]
+            add_support(statistics, factors[feature_name])
             for feature_name in statistics.schema.names
             if feature_name in factors and feature_name in used_features
         ],
         statistics.guarantee,
         statistics.projection,
-        pair_factors,
+        add_pair_support(statistics, pair_factors, class_shares),
         temperature,
     )
 

@@ -8,7 +8,7 @@ statistics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.arrays import CellCodes, Floats
+from discreet.display.notebook import render_promise_line
 from discreet.errors import SchemaError
 from discreet.estimation import estimate
 from discreet.estimators.columns import (
@@ -32,6 +33,7 @@ from discreet.estimators.columns import (
 from discreet.estimators.labels import match_labels
 from discreet.estimators.parameters import ParamRule
 from discreet.model import GaussianFactor, NaiveBayesModel, compute_log_posterior
+from discreet.model.explanation import Explanation
 from discreet.privacy.guarantee import Guarantee
 from discreet.schema.cells import format_missing_columns, to_object_array
 from discreet.schema.schema import Numeric, Schema
@@ -227,6 +229,19 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """What notebooks show: scikit-learn's box, once fitted with its promise in one line."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle and hasattr(self, "guarantee_"):
+            bundle["text/html"] += render_promise_line(self.guarantee_)
+        return bundle
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """For programs that read no mime bundles; there is none where no diagram is wanted."""
+        _ = super()._repr_html_
+        return lambda: self._repr_mimebundle_()["text/html"]
+
     def _read_rows(self, X: Any, *, reset: bool) -> Any:
         """X as an array or a frame whose columns keep their types."""
         if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):  # polars
@@ -350,6 +365,19 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         joint_scores = self.predict_joint_log_proba(X)
         return np.asarray(self.classes_[np.argmax(joint_scores, axis=1)])
+
+    def explain(self, row: Any, against: Any = None) -> Explanation:
+        """Explain the decision for one row by what each feature adds.
+
+        Parameters
+        ----------
+        row : data frame of one row, series, mapping or sequence
+            Values by name; those of a sequence or an array in the order of the features.
+        against : class label, optional
+            The class to compare with; the runner-up if not given.
+        """
+        check_is_fitted(self)
+        return self.model_.explain(row, against)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

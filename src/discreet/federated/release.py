@@ -147,14 +147,17 @@ class _ReleaseBody(Body):
 
 
 def round_model(model: NaiveBayesModel) -> NaiveBayesModel:
-    """The model on a public grid: log-probabilities rounded down, densities to 16 bits."""
+    """The model on a public grid: log-probabilities rounded down, densities to 16 bits.
+
+    What supports its tables is left out: whoever gets it does not get the totals.
+    """
     from discreet.model import CellFactor
 
     rounded_factors: list[Any] = []
     for factor in model.factors:
         if isinstance(factor, CellFactor):
             rounded_factors.append(
-                replace(factor, log_probability=_round_down(factor.log_probability))
+                replace(factor, log_probability=_round_down(factor.log_probability), support=None)
             )
             continue
         span = factor.feature.upper - factor.feature.lower

@@ -1,30 +1,61 @@
-"""Readable explanations of a model and of single predictions."""
+"""Readable explanations of single predictions."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.errors import SchemaError
+from discreet.model.factors import CellFactor, Factor, PairFactor
+from discreet.model.strongest_evidence import count_cells, format_share
+from discreet.model.support import CellSupport, NoiseQuantiles, ValueRange
+from discreet.schema.cells import format_missing_columns, get_columns, to_object_array
 from discreet.schema.schema import format_value
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
 
-__all__ = ["Evidence", "Explanation", "find_strongest_evidence"]
+__all__ = ["Evidence", "Explanation", "explain_row"]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one feature adds to the log-odds of the predicted class."""
+    """What one feature adds to the log-odds of the predicted class.
+
+    Attributes
+    ----------
+    feature, value : str
+    log_odds : float
+    share : float or None
+        Share of people with that value; None where the model does not know it.
+    share_interval : pair of float or None
+        Its 95 % interval by the known noise.
+    certain : bool or None
+        Whether it speaks for that class with 95 % confidence, by the released numbers; None where
+        the noise is not known.
+    odds_range : pair of float or None
+        The ratios of probabilities in the two classes that the noise leaves open, all evidence of
+        the explanation together; None where the noise is not known.
+    """
 
     feature: str
     value: str
     log_odds: float
+    share: float | None = None
+    share_interval: ValueRange | None = None
+    certain: bool | None = None
+    odds_range: ValueRange | None = None
+
+    @property
+    def remark(self) -> str:
+        """How many people have the value, and whether its evidence may be chance."""
+        if self.share is None:
+            return ""
+        remark = f"{format_share(self.share, self.share_interval)} of people"
+        return f"{remark}; may be chance" if self.certain is False and self.log_odds else remark
 
 
 @dataclass(frozen=True)
@@ -60,12 +91,12 @@ class Explanation:
             f"{self.predicted} rather than {self.against} (probability {self.probability:.3f})"
         ]
         lines += [
-            f"  {item.feature + ' = ' + item.value:<{width}}  {item.log_odds:+8.3f}"
+            f"  {item.feature + ' = ' + item.value:<{width}}  {item.log_odds:+8.3f}  {item.remark}"
             for item in self.evidence
         ]
         lines.append(f"  {'prior':<{width}}  {self.prior:+8.3f}")
         lines.append(f"  {'log-odds':<{width}}  {self.log_odds:+8.3f}")
-        return "\n".join(lines)
+        return "\n".join(line.rstrip() for line in lines)
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -79,37 +110,150 @@ class Explanation:
         }
 
 
-def find_strongest_evidence(
-    model: NaiveBayesModel, count: int
-) -> list[tuple[str, str, str, float]]:
-    """(feature, value, class, log-odds against the other classes together), strongest first.
+def explain_row(model: NaiveBayesModel, row: Any, against: Any = None) -> Explanation:
+    """Explain the decision for one row by what each feature and pair adds.
 
-    Only cells have a log-odds of their own; a density is shown by its class means instead.
+    Parameters
+    ----------
+    model : NaiveBayesModel
+    row : mapping, series, data frame of one row, or sequence
+    against : class label, optional
+        The class to compare with; the runner-up if not given.
     """
-    from discreet.model import CellFactor
-
-    prior = np.exp(model.log_prior)
-    evidence_rows: list[tuple[str, str, str, float]] = []
-    log_tables: list[tuple[str, Sequence[str], Floats]] = []
-    for factor in model.factors:
-        if not isinstance(factor, CellFactor):
-            continue
-        log_tables.append((factor.name, factor.cells.labels, factor.log_probability))
-    log_tables += [
-        (" & ".join(pair.names), pair.describe_groups(), pair.scores) for pair in model.pairs
+    columns = _read_row(row, model.inputs.names)
+    log_joint = model.predict_joint_log_proba(columns)[0]
+    if model.projection is not None:
+        columns = model.projection.transform_columns(columns)
+    class_order = np.argsort(-log_joint, kind="stable")
+    predicted_index = int(class_order[0])
+    compared_index = int(class_order[1]) if len(class_order) > 1 else predicted_index
+    if against is not None:
+        compared_index = _find_class(model, against)
+    class_indices = predicted_index, compared_index
+    evidence = [
+        *(_explain_factor(model, factor, columns, class_indices) for factor in model.factors),
+        *(_explain_pair(model, pair, columns, class_indices) for pair in model.pairs),
     ]
-    for name, cell_labels, log_table in log_tables:
-        likelihood = np.exp(log_table)
-        for c, class_label in enumerate(model.schema.classes):
-            other_priors = np.delete(prior, c)
-            other_likelihood = (
-                other_priors @ np.delete(likelihood, c, axis=0) / max(other_priors.sum(), 1e-300)
+    log_posterior = log_joint - log_joint.max()
+    class_weights = np.exp(log_posterior)
+    return Explanation(
+        str(model.schema.classes[predicted_index]),
+        str(model.schema.classes[compared_index]),
+        float(class_weights[predicted_index] / class_weights.sum()),
+        model.temperature
+        * float(model.log_prior[predicted_index] - model.log_prior[compared_index]),
+        tuple(sorted(evidence, key=lambda item: -abs(item.log_odds))),
+    )
+
+
+def _read_row(row: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The values of one row as columns of one value each."""
+    if hasattr(row, "to_dict") and hasattr(row, "index") and not hasattr(row, "columns"):
+        # a series of pandas; without names its values are in order
+        row_values = row.to_dict()
+        row = row_values if set(row_values) & set(names) else list(row_values.values())
+        if isinstance(row, dict) and (absent := [name for name in names if name not in row]):
+            raise SchemaError(f"the row {format_missing_columns(absent, list(map(str, row)))}")
+    if isinstance(row, Mapping):
+        return {name: to_object_array([row.get(name)]) for name in names}
+    if hasattr(row, "columns") or hasattr(row, "column_names") or getattr(row, "ndim", 1) == 2:
+        columns = get_columns(row, names)
+        row_count = len(columns[names[0]])
+        if row_count != 1:
+            raise SchemaError(
+                f"a table of {row_count} rows is to be explained; give one row, such as "
+                "frame.iloc[[0]]"
             )
-            with np.errstate(divide="ignore", invalid="ignore"):
-                log_odds = model.temperature * (log_table[c] - np.log(other_likelihood))
-            evidence_rows += [
-                (name, cell_labels[cell_index], format_value(class_label), float(cell_odds))
-                for cell_index, cell_odds in enumerate(log_odds)
-                if math.isfinite(cell_odds) and cell_odds > 0
-            ]
-    return sorted(evidence_rows, key=lambda evidence_row: -evidence_row[3])[:count]
+        return columns
+    if isinstance(row, str) or not hasattr(row, "__iter__"):
+        raise SchemaError(f"{row!r} is to be explained; give a row: values by name, or in order")
+    row_values = list(row)
+    if len(row_values) != len(names):
+        raise SchemaError(
+            f"a row of {len(row_values)} values does not fit the {len(names)} features; give "
+            f"these in order: {', '.join(names)}"
+        )
+    return {name: to_object_array([value]) for name, value in zip(names, row_values, strict=True)}
+
+
+def _find_class(model: NaiveBayesModel, label: Any) -> int:
+    """The index of a class in any of its spellings."""
+    class_texts = [format_value(class_label) for class_label in model.schema.classes]
+    if format_value(label) not in class_texts:
+        raise SchemaError(
+            f"against: {label!r} is not one of the classes ({', '.join(class_texts)})"
+        )
+    return class_texts.index(format_value(label))
+
+
+def _explain_factor(
+    model: NaiveBayesModel,
+    factor: Factor,
+    columns: Mapping[str, Any],
+    class_indices: tuple[int, int],
+) -> Evidence:
+    factor_model = replace(
+        model, log_prior=np.zeros(len(model.log_prior)), factors=[factor], pairs=(), projection=None
+    )
+    class_scores = factor_model.predict_joint_log_proba(columns)[0]
+    log_odds = float(class_scores[class_indices[0]] - class_scores[class_indices[1]])
+    if not isinstance(factor, CellFactor):
+        value = next(iter(columns[factor.name]))
+        return Evidence(factor.name, factor.describe_value(value, model.schema), log_odds)
+    cell_index = int(factor.cells.encode_column(columns[factor.name])[0])
+    evidence = Evidence(factor.name, factor.cells.rounded_labels[cell_index], log_odds)
+    return _add_support(model, evidence, factor.support, cell_index, class_indices)
+
+
+def _explain_pair(
+    model: NaiveBayesModel,
+    pair: PairFactor,
+    columns: Mapping[str, Any],
+    class_indices: tuple[int, int],
+) -> Evidence:
+    cell_indices = [
+        int(feature_cells.encode_column(columns[feature_cells.feature.name])[0])
+        for feature_cells in pair.cells
+    ]
+    class_scores = model.temperature * pair.score_cells(*map(np.atleast_1d, cell_indices))[0]
+    value_label = " & ".join(
+        feature_cells.rounded_labels[cell_index]
+        for feature_cells, cell_index in zip(pair.cells, cell_indices, strict=True)
+    )
+    log_odds = float(class_scores[class_indices[0]] - class_scores[class_indices[1]])
+    evidence = Evidence(" & ".join(pair.names), value_label, log_odds)
+    group_index = pair.find_group(*cell_indices)
+    if group_index is None:
+        return evidence
+    return _add_support(model, evidence, pair.support, group_index, class_indices)
+
+
+def _add_support(
+    model: NaiveBayesModel,
+    evidence: Evidence,
+    support: CellSupport | None,
+    cell_index: int,
+    class_indices: tuple[int, int],
+) -> Evidence:
+    """The same evidence with the share of people and the odds that the noise leaves open."""
+    if support is None:
+        return evidence
+    predicted_index, compared_index = class_indices
+    class_count = len(model.log_prior)
+    # every table against any class that may be compared
+    ratio_count = (len(model.factors) + len(model.pairs)) * max(class_count - 1, 1)
+    ratio = support.compare_classes(
+        cell_index,
+        predicted_index,
+        np.eye(class_count)[compared_index],
+        NoiseQuantiles.from_counts(count_cells(model), ratio_count, model.guarantee.trust),
+    )
+    return replace(
+        evidence,
+        share=max(ratio.share, 0.0),
+        share_interval=ratio.share_interval,
+        certain=(
+            ratio.speaks_for_class() if evidence.log_odds > 0 else ratio.speaks_against_class()
+        ),
+        odds_range=ratio.joint_range,
+    )

@@ -15,6 +15,7 @@ import numpy as np
 from discreet.arrays import Array, Floats
 from discreet.errors import FormatError
 from discreet.files.documents import Body
+from discreet.model.support import CellSupport, SupportBody
 from discreet.schema.cells import Cells, parse_numbers
 from discreet.schema.schema import Numeric, Schema
 
@@ -40,10 +41,13 @@ class CellFactor:
     cells : Cells
         The feature's values or bins.
     log_probability : array of float, (classes, cells)
+    support : CellSupport, optional
+        What the released numbers say about the cells; None where a model comes without them.
     """
 
     cells: Cells
     log_probability: Floats
+    support: CellSupport | None = None
 
     @property
     def name(self) -> str:
@@ -56,10 +60,12 @@ class CellFactor:
             raise FormatError(f"{self.name}: the factor does not fit its cells")
         if not (self.log_probability <= 1e-9).all():
             raise FormatError(f"{self.name}: a probability is above one or not a number")
+        if self.support is not None:
+            self.support.check_shape(self.name, self.log_probability.shape)
 
     def describe_value(self, value: Any, schema: Schema) -> str:
         """The cell of a value, in words."""
-        return self.cells.labels[self.cells.encode_value(value)]
+        return self.cells.rounded_labels[self.cells.encode_value(value)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,11 +144,14 @@ class PairFactor:
     groups : pair of tuple of int
         The group of each cell; -1 for a cell that is to be ignored.
     scores : array of shape (classes, groups of the first times groups of the second)
+    support : CellSupport, optional
+        What the corrections say that the pair was made of.
     """
 
     cells: tuple[Cells, Cells]
     groups: tuple[tuple[int, ...], tuple[int, ...]]
     scores: Floats
+    support: CellSupport | None = None
 
     @property
     def names(self) -> tuple[str, str]:
@@ -167,6 +176,8 @@ class PairFactor:
             raise FormatError(f"{pair_name}: the factor does not fit its groups")
         if not np.isfinite(self.scores).all():
             raise FormatError(f"{pair_name}: a score is not a number")
+        if self.support is not None:
+            self.support.check_shape(pair_name, self.scores.shape)
 
     @property
     def scores_by_cells(self) -> Floats:
@@ -194,12 +205,25 @@ class PairFactor:
         pair_indices += np.take(second_groups, second_cells)
         return np.take(padded_scores.reshape(-1, len(self.scores)), pair_indices, axis=0)
 
+    def find_group(self, first_cell: int, second_cell: int) -> int | None:
+        """The column of ``scores`` of two cells; None where one of them is ignored.
+
+        Parameters
+        ----------
+        first_cell, second_cell : int
+            Indices of cells.
+        """
+        first_group, second_group = self.groups[0][first_cell], self.groups[1][second_cell]
+        if min(first_group, second_group) < 0:
+            return None
+        return first_group * (max(self.groups[1]) + 1) + second_group
+
     def describe_groups(self) -> list[str]:
         """The columns of ``scores``, in words."""
         group_labels = []
         for feature_cells, cell_groups in zip(self.cells, self.groups, strict=True):
             cell_labels: list[list[str]] = [[] for _ in range(max(cell_groups) + 1)]
-            for label, group_index in zip(feature_cells.labels, cell_groups, strict=True):
+            for label, group_index in zip(feature_cells.rounded_labels, cell_groups, strict=True):
                 if group_index >= 0:
                     cell_labels[group_index].append(label)
             group_labels.append(
@@ -237,6 +261,7 @@ def encode_factor(factor: Factor | PairFactor) -> dict[str, Any]:
             "edges": [list(feature_cells.edges) for feature_cells in factor.cells],
             "groups": [list(cell_groups) for cell_groups in factor.groups],
             "scores": factor.scores.tolist(),
+            "support": None if factor.support is None else factor.support.to_body(),
         }
     if isinstance(factor, CellFactor):
         return {
@@ -244,6 +269,7 @@ def encode_factor(factor: Factor | PairFactor) -> dict[str, Any]:
             "feature": factor.name,
             "edges": list(factor.cells.edges),
             "log_probability": factor.log_probability.tolist(),
+            "support": None if factor.support is None else factor.support.to_body(),
         }
     return {
         "kind": "gaussian",
@@ -262,6 +288,7 @@ class CellBody(Body):
     feature: str
     edges: list[float]
     log_probability: list[list[float]]
+    support: SupportBody | None
 
 
 class PairBody(Body):
@@ -271,6 +298,7 @@ class PairBody(Body):
     edges: tuple[list[float], list[float]]
     groups: tuple[list[int], list[int]]
     scores: list[list[float]]
+    support: SupportBody | None
 
 
 class GaussianBody(Body):
@@ -297,11 +325,15 @@ def decode_factor(body: PairBody | CellBody | GaussianBody, schema: Schema) -> F
         )
         pair_groups = (tuple(body.groups[0]), tuple(body.groups[1]))
         return PairFactor(
-            (first_cells, second_cells), pair_groups, np.array(body.scores, dtype=float)
+            (first_cells, second_cells),
+            pair_groups,
+            np.array(body.scores, dtype=float),
+            None if body.support is None else body.support.to_support(),
         )
     if isinstance(body, CellBody):
         cells = Cells.from_edges(schema, body.feature, body.edges)
-        return CellFactor(cells, np.array(body.log_probability, dtype=float))
+        support = None if body.support is None else body.support.to_support()
+        return CellFactor(cells, np.array(body.log_probability, dtype=float), support)
     feature = schema[body.feature]
     if not isinstance(feature, Numeric):
         raise FormatError(f"{body.feature} is not numeric, so it has no density")

@@ -26,7 +26,7 @@ from discreet.arrays import Floats
 from discreet.errors import FormatError
 from discreet.files.atomic_writing import error_context, read_text
 from discreet.files.documents import Body, dump_document, load_document
-from discreet.model.explanation import Evidence, Explanation
+from discreet.model.explanation import Explanation, explain_row
 from discreet.model.factors import (
     CellBody,
     CellFactor,
@@ -45,7 +45,7 @@ from discreet.schema.schema import Schema, SchemaBody
 
 __all__ = ["NaiveBayesModel", "compute_log_posterior"]
 
-VERSION = 4
+VERSION = 5
 """Version of the format of a model's JSON."""
 BLOCK_ROWS = 1 << 15
 """Rows of a matrix whose columns are read at once, while they are in the processor's cache."""
@@ -219,50 +219,12 @@ class NaiveBayesModel:
 
         Parameters
         ----------
-        row : mapping of column name to value, or sequence in the order of ``inputs``
+        row : mapping, series, data frame of one row, or sequence
+            Values by name; those of a sequence or an array in the order of ``inputs``.
         against : class label, optional
             The class to compare with; the runner-up if not given.
         """
-        input_names = self.inputs.names
-        if not isinstance(row, Mapping):
-            row = dict(zip(input_names, row, strict=True))
-        columns = {name: np.array([row.get(name)], dtype=object) for name in input_names}
-        log_joint = self.predict_joint_log_proba(columns)[0]
-        if self.projection is not None:
-            columns = self.projection.transform_columns(columns)
-        class_order = np.argsort(-log_joint, kind="stable")
-        predicted_index = int(class_order[0])
-        compared_index = int(class_order[1]) if len(class_order) > 1 else predicted_index
-        if against is not None:
-            compared_index = list(self.schema.classes).index(against)
-        evidence = []
-        for factor in self.factors:
-            single_factor_model = NaiveBayesModel(self.schema, np.zeros(len(log_joint)), [factor])
-            class_scores = self._temper(single_factor_model.predict_joint_log_proba(columns)[0])
-            value_label = factor.describe_value(columns[factor.name][0], self.schema)
-            log_odds = float(class_scores[predicted_index] - class_scores[compared_index])
-            evidence.append(Evidence(factor.name, value_label, log_odds))
-        for pair in self.pairs:
-            cell_indices = [
-                feature_cells.encode_column(columns[feature_cells.feature.name])
-                for feature_cells in pair.cells
-            ]
-            class_scores = self.temperature * pair.score_cells(*cell_indices)[0]
-            value_label = " & ".join(
-                feature_cells.labels[own_indices[0]]
-                for feature_cells, own_indices in zip(pair.cells, cell_indices, strict=True)
-            )
-            log_odds = float(class_scores[predicted_index] - class_scores[compared_index])
-            evidence.append(Evidence(" & ".join(pair.names), value_label, log_odds))
-        evidence.sort(key=lambda item: -abs(item.log_odds))
-        return Explanation(
-            str(self.schema.classes[predicted_index]),
-            str(self.schema.classes[compared_index]),
-            float(np.exp(compute_log_posterior(log_joint[None])[0, predicted_index])),
-            self.temperature
-            * float(self.log_prior[predicted_index] - self.log_prior[compared_index]),
-            tuple(evidence),
-        )
+        return explain_row(self, row, against)
 
     def show(self, strongest: int = 10) -> None:
         """Print the promise, the priors and the strongest evidence for people."""

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from discreet.arrays import CellCodes, Floats, Integers
 from discreet.errors import FormatError, SchemaError
 from discreet.schema.bin_lookup import find_bins
+from discreet.schema.edge_labels import format_bin_labels
 from discreet.schema.schema import (
     Categorical,
     Feature,
@@ -281,6 +282,14 @@ class Cells:
             "(missing)"
         ] * self.feature.optional
         return tuple(value_labels + extra_labels)
+
+    @cached_property
+    def rounded_labels(self) -> tuple[str, ...]:
+        """The labels with edges of bins as a person would write them; no answer is read by them."""
+        if not isinstance(self.feature, Numeric):
+            return self.labels
+        bin_labels = format_bin_labels(self.edges, self.feature.integer)
+        return (*bin_labels, *self.labels[len(bin_labels) :])
 
     def encode_value(self, value: Any) -> int:
         """Return the cell of one value, in any of its spellings."""

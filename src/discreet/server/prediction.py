@@ -11,9 +11,9 @@ import numpy as np
 
 from discreet.estimation.uncertainty import estimate_agreement
 from discreet.model.explanation import Explanation
+from discreet.model.support import ValueRange
 from discreet.server.analysis import Analysis
-from discreet.server.evidence import SupportedOdds, estimate_odds_range
-from discreet.statistics.statistics import Statistics
+from discreet.server.evidence import SupportedOdds
 
 __all__ = ["Prediction", "make_prediction"]
 
@@ -75,27 +75,28 @@ def make_prediction(
         for feature_name in model.inputs.names
     }
     agreement = float(estimate_agreement(statistics, answer_columns)[0])
-    return Prediction(explanation, agreement, tuple(_list_reasons(explanation, statistics)))
+    return Prediction(explanation, agreement, tuple(_list_reasons(explanation)))
 
 
-def _list_reasons(explanation: Explanation, statistics: Statistics) -> list[SupportedOdds]:
+def _list_reasons(explanation: Explanation) -> list[SupportedOdds]:
     def make_reason(
-        statement: str, log_odds: float, answer: tuple[str, str] | None = None
+        statement: str, log_odds: float, odds_range: ValueRange | None = None
     ) -> SupportedOdds:
-        class_labels = [str(explanation.predicted), str(explanation.against)]
-        favoured_class, other_class = class_labels if log_odds >= 0 else class_labels[::-1]
-        supported_range = answer and estimate_odds_range(
-            statistics, answer, favoured_class, other_class
-        )
-        return SupportedOdds(
-            statement, favoured_class, math.exp(min(abs(log_odds), 700)), supported_range
-        )
+        favoured_class, odds = explanation.predicted, math.exp(min(abs(log_odds), 700))
+        if log_odds < 0:
+            favoured_class = explanation.against
+            odds_range = odds_range and (_invert_ratio(odds_range[1]), _invert_ratio(odds_range[0]))
+        return SupportedOdds(statement, favoured_class, odds, odds_range)
 
     return [
         *(
-            make_reason(f"{item.feature} = {item.value}", item.log_odds, (item.feature, item.value))
+            make_reason(f"{item.feature} = {item.value}", item.log_odds, item.odds_range)
             for item in explanation.evidence
         ),
         make_reason("before any answer", explanation.prior),
         make_reason("all together", explanation.log_odds),
     ]
+
+
+def _invert_ratio(ratio: float) -> float:
+    return 1 / ratio if ratio > 0 else math.inf

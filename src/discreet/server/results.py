@@ -276,8 +276,8 @@ class SurveyResults:
 
     @cached_property
     def evidence(self) -> list[SupportedOdds]:
-        """The strongest evidence for classes, first what is certainly more than chance."""
-        return find_strongest(self.analysis.model, self.analysis.statistics)[:MAX_SHOWN_EVIDENCE]
+        """The strongest evidence for classes, first what does most for people."""
+        return find_strongest(self.analysis.model, MAX_SHOWN_EVIDENCE)
 
     @property
     def verdict(self) -> str:
