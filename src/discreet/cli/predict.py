@@ -124,15 +124,12 @@ def predict(
 
 def _make_steadiness_scorer(model: NaiveBayesModel, path: str) -> Callable[[Any, Any], Any]:
     """Make a function of rows and scores that computes how steady each decision is."""
-    from discreet.estimation import estimate
+    from discreet.estimation.from_statistics import load_model_statistics
     from discreet.estimation.uncertainty import MIN_SHIFT_ROWS, PosteriorDraws
     from discreet.files.atomic_writing import read_text
-    from discreet.statistics.statistics import Statistics
 
     with error_context(path):
-        statistics = Statistics.from_json(read_text(path))
-        if estimate(statistics).to_json() != model.to_json():
-            raise FormatError("these are not the statistics that the model was made of")
+        statistics = load_model_statistics(read_text(path), model)
         posterior_draws = None if statistics.is_exact else PosteriorDraws(statistics)
     is_first_batch = True
 
@@ -362,8 +359,7 @@ def export(
     if kind == "sql":
         content = to_sql(
             trained_model, str(table), dialect=dialect, keys=keys, with_probabilities=proba
-        )
-        content = content.encode()
+        ).encode()
     else:
         content = to_onnx(trained_model) if kind == "onnx" else to_skops(trained_model)
     write_file(output, content)
