@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import Result
 
-from discreet import NaiveBayesModel, Schema
+from discreet import Guarantee, NaiveBayesModel, Schema
 from discreet.cli import demo
 from discreet.datasets import MORTGAGE_BAYES_ACCURACY, MORTGAGE_SCHEMA, list_names
 from discreet.errors import MissingDependencyError
@@ -100,6 +102,46 @@ def test_an_exported_estimator_predicts_the_same(run: Run) -> None:
         loaded.predict(people).tolist()
         == NaiveBayesModel.read("model.json").predict(people).tolist()
     )
+
+
+def test_an_exported_query_predicts_the_same(run: Run) -> None:
+    asked = ("export", "model.json", "--to", "sql", "--dialect", "duckdb", "--table", "others.csv")
+    result = run(*asked, "--key", "missed_payment", "--proba", "-o", "predict.sql", "--json")
+    assert json.loads(result.stdout)["bytes"] == Path("predict.sql").stat().st_size
+    people = pd.read_csv("others.csv")
+    with duckdb.connect() as connection:
+        connection.execute("CREATE SCHEMA others")
+        connection.execute("CREATE TABLE others.csv AS FROM people")
+        rows = connection.execute(Path("predict.sql").read_text()).fetchall()
+    model = NaiveBayesModel.read("model.json")
+    expected = sorted(zip(people["missed_payment"], model.predict(people), strict=True))
+    assert sorted(row[:2] for row in rows) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--to", "sql", "--table", "t"], "--to sql needs --dialect and --table"),
+        (["--to", "sql", "--dialect", "sqlite"], "--to sql needs --dialect and --table"),
+        (["--to", "onnx", "--key", "id"], "belong to --to sql"),
+        (["--to", "sql", "--dialect", "sqlite", "--table", "t", "--key", "prediction"], "result"),
+    ],
+)
+def test_options_of_queries_are_held_to_queries(options: list[str], words: str, run: Run) -> None:
+    result = run("export", "model.json", *options, "-o", "out.sql")
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert not Path("out.sql").exists()
+
+
+def test_a_void_promise_is_said_where_a_model_is_exported(run: Run) -> None:
+    model = NaiveBayesModel.read("model.json")
+    void = Guarantee(1.0).void_if(simulated=True)
+    Path("void.json").write_text(replace(model, guarantee=void).to_json())
+    for name, warned in (("void.json", True), ("model.json", False)):
+        result = run("export", name, "--to", "skops", "-o", f"{name}.skops")
+        assert result.exit_code == 0
+        assert ("is not kept: a seeded source" in result.stderr) is warned
 
 
 def test_a_missing_extra_is_one_sentence(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,7 @@ COMMANDS = {
         "Recompute experiments of papers, with verdicts.",
     ),
     "export": ("predict", "Write a model for programs that do not have discreet."),
+    "certificate": ("certificate", "Write a page about a model for those who file it."),
     "audit": ("audit", "Audit a privacy guarantee empirically or exactly."),
     "budget": (
         "budget",

@@ -31,6 +31,8 @@ FREE = "free"
 
 REPORT_MARK = '<meta name="generator" content="discreet compare">'
 """Mark that :mod:`discreet.compare.page`, which is slow to import, writes into every report."""
+CERTIFICATE_MARK = '<meta name="generator" content="discreet certificate">'
+"""Mark of every certificate, which costs nothing to write again."""
 
 HEAD_BYTES = 1 << 16
 """Bytes at the beginning of a file in which its kind is looked for."""
@@ -220,6 +222,7 @@ FREE_TO_REPLACE: dict[str, Callable[[Path], bool]] = {
     "predictions": _is_predictions,
     "synthetic": _is_synthetic,
     "report": lambda path: REPORT_MARK in _read_head(path),
+    "certificate": lambda path: CERTIFICATE_MARK in _read_head(path),
     FREE: lambda path: True,
 }
 """By kind of the new file, whether an existing file may be replaced without ``--force``."""

@@ -132,15 +132,12 @@ def predict(
 
 def _make_steadiness_scorer(model: NaiveBayesModel, path: str) -> Callable[[Any, Any], Any]:
     """Make a function of rows and scores that computes how steady each decision is."""
-    from discreet.estimation import estimate
+    from discreet.estimation.from_statistics import load_model_statistics
     from discreet.estimation.uncertainty import MIN_SHIFT_ROWS, PosteriorDraws
     from discreet.files.atomic_writing import read_text
-    from discreet.statistics.statistics import Statistics
 
     with error_context(path):
-        statistics = Statistics.from_json(read_text(path))
-        if estimate(statistics).to_json() != model.to_json():
-            raise FormatError("these are not the statistics that the model was made of")
+        statistics = load_model_statistics(read_text(path), model)
         posterior_draws = None if statistics.is_exact else PosteriorDraws(statistics)
     is_first_batch = True
 
@@ -352,30 +349,75 @@ def make_model_body(model: NaiveBayesModel, strongest: int) -> dict[str, Any]:
     }
 
 
-@click.command(epilog=format_example("discreet export model.json --to onnx -o model.onnx"))
+@click.command(
+    epilog=format_example(
+        "discreet export model.json --to onnx -o model.onnx",
+        "discreet export model.json --to sql --dialect postgres --table visits --key id "
+        "-o predict.sql",
+    )
+)
 @click.argument("model")
 @click.option(
     "--to",
     "kind",
     required=True,
-    type=click.Choice(["onnx", "skops"]),
-    help="onnx for other languages and runtimes, skops for scikit-learn without pickle.",
+    type=click.Choice(["onnx", "skops", "sql"]),
+    help="onnx for other languages and runtimes, skops for scikit-learn without pickle, sql for "
+    "databases.",
 )
+@click.option(
+    "--dialect",
+    type=click.Choice(["duckdb", "postgres", "sqlite"]),
+    help="Of --to sql: the database that is to run it.",
+)
+@click.option("--table", help="Of --to sql: the table or view to predict, such as clinic.visits.")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="COLUMN",
+    help="Of --to sql: a column to copy to the result, to know which row a prediction is of; "
+    "repeatable.",
+)
+@click.option("--proba", is_flag=True, help="Of --to sql: also give P(class) for every class.")
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The file to write.")
 @json_option
-def export(model: str, kind: str, output: str, as_json: bool) -> None:
-    """Write a MODEL file as an ONNX graph or as a skops file; both predict the same.
+def export(
+    model: str,
+    kind: str,
+    dialect: Any,
+    table: str | None,
+    keys: tuple[str, ...],
+    proba: bool,
+    output: str,
+    as_json: bool,
+) -> None:
+    """Write a MODEL file as an ONNX graph, a skops file or a SELECT; all predict the same.
 
     ONNX: one input per feature, of shape (rows, 1), text or double; the outputs are label and
     probabilities.
     skops: load it with trusted=["discreet.model.export.ModelClassifier"].
+    SQL: one query, which reads the table's columns by name, whatever their order and types. A row
+    with a value that predict would refuse gets NULL as its prediction.
     """
     from discreet.model import NaiveBayesModel
-    from discreet.model.export import to_onnx, to_skops
+    from discreet.model.export import to_onnx, to_skops, to_sql
 
+    if kind == "sql" and (dialect is None or table is None):
+        raise click.UsageError("--to sql needs --dialect and --table: which database, which table.")
+    if kind != "sql" and (dialect is not None or table is not None or keys or proba):
+        raise click.UsageError("--dialect, --table, --key and --proba belong to --to sql.")
     trained_model = NaiveBayesModel.read(model)
-    content = to_onnx(trained_model) if kind == "onnx" else to_skops(trained_model)
+    if kind == "sql":
+        content = to_sql(
+            trained_model, str(table), dialect=dialect, keys=keys, with_probabilities=proba
+        ).encode()
+    else:
+        content = to_onnx(trained_model) if kind == "onnx" else to_skops(trained_model)
     write_file(output, content)
+    if trained_model.guarantee.trust != "none":
+        for reason in trained_model.guarantee.void_reasons:
+            print_warning(f"the promise of this model is not kept: {reason}")
     if as_json:
         print_json({"output": output, "format": kind, "bytes": len(content)})
     else:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
-from pathlib import Path
 
 from discreet import __version__
 from discreet.compare.methods import METHODS, TRUST_MODELS
 from discreet.compare.results import Comparison, MethodResult
 from discreet.display.chart_parts import Axis, format_percent, format_whole_percent, read_stylesheet
 from discreet.display.charts import EstimateRow, render_estimates, render_series
+from discreet.display.html_page import assemble_page, read_page_style
 from discreet.privacy.guarantee import format_rounded_up
 
 __all__ = ["render_page"]
@@ -37,9 +35,6 @@ def render_page(comparison: Comparison, *, command: str, is_invented: bool = Fal
         Whether the rows are of invented people, so that there is nothing to protect.
     """
     title = f"What trust costs: {comparison.name}"
-    style_text = read_stylesheet() + Path(__file__).with_name("report.css").read_text("utf-8")
-    style_digest = base64.b64encode(hashlib.sha256(style_text.encode()).digest()).decode()
-    content_policy = f"default-src 'none'; style-src 'sha256-{style_digest}'"
     page_sections = [
         f"<header><h1>{escape(title)}</h1>"
         f'<p class="answer">{escape(comparison.summary_sentence)}</p>',
@@ -52,15 +47,8 @@ def render_page(comparison: Comparison, *, command: str, is_invented: bool = Fal
         _render_reading_guide(comparison),
         _render_footer(comparison, command),
     ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="generator" content="discreet compare">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{content_policy}">'
-        f"<title>{escape(title)}</title><style>{style_text}</style></head>\n<body>"
-        + "\n".join(page_sections)
-        + "</body></html>\n"
-    )
+    style_text = read_stylesheet() + read_page_style()
+    return assemble_page(title, style_text, page_sections, generator="discreet compare")
 
 
 def _render_curve(comparison: Comparison) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Floats
-from discreet.errors import EstimationError
+from discreet.errors import EstimationError, FormatError
 from discreet.estimation.cell_support import add_pair_support, add_support
 from discreet.estimation.densities import fit_gaussian_factors
 from discreet.estimation.log_ratios import LogRatios
@@ -30,7 +30,14 @@ from discreet.model import CellFactor, Factor, NaiveBayesModel, PairFactor
 from discreet.statistics.scoring import Likelihood, Postprocess, Scoring, WholeSheetFit
 from discreet.statistics.statistics import Statistics
 
-__all__ = ["Postprocess", "estimate", "estimate_scorings", "norm_cut", "norm_sub"]
+__all__ = [
+    "Postprocess",
+    "estimate",
+    "estimate_scorings",
+    "load_model_statistics",
+    "norm_cut",
+    "norm_sub",
+]
 
 MIN_PRIOR = 1e-4
 """Floor of a class share."""
@@ -364,3 +371,18 @@ def _estimate_conditional(
         )
     smoothed_counts = np.maximum(counts, 0.0) + max(smoothing, MIN_SMOOTHING)
     return np.asarray(smoothed_counts / smoothed_counts.sum(axis=1, keepdims=True))
+
+
+def load_model_statistics(text: str, model: NaiveBayesModel) -> Statistics:
+    """Load statistics, and refuse those that a model was not made of.
+
+    Parameters
+    ----------
+    text : str
+        The statistics as JSON.
+    model : NaiveBayesModel
+    """
+    statistics = Statistics.from_json(text)
+    if estimate(statistics).to_json() != model.to_json():
+        raise FormatError("these are not the statistics that the model was made of")
+    return statistics

@@ -8,6 +8,7 @@ made of the numbers, it takes the number as missing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Self
 
@@ -18,8 +19,10 @@ from discreet.arrays import Floats
 from discreet.errors import EstimationError, MissingDependencyError
 from discreet.model import NaiveBayesModel
 from discreet.model.onnx_graph import Graph
+from discreet.model.sql_dialects import SqlDialect
+from discreet.model.sql_query import SqlQuery
 
-__all__ = ["ModelClassifier", "to_onnx", "to_skops"]
+__all__ = ["ModelClassifier", "to_onnx", "to_skops", "to_sql"]
 
 
 def to_onnx(model: NaiveBayesModel) -> bytes:
@@ -65,6 +68,48 @@ def to_skops(model: NaiveBayesModel) -> bytes:
         raise MissingDependencyError("skops", "export") from None
     content: bytes = skops.io.dumps(ModelClassifier(model.to_json()))
     return content
+
+
+def to_sql(
+    model: NaiveBayesModel,
+    table: str,
+    *,
+    dialect: SqlDialect,
+    keys: Sequence[str] = (),
+    with_probabilities: bool = False,
+) -> str:
+    """Write a model as a plain SELECT that predicts the rows of a table where they are.
+
+    The result has the columns of ``keys``, ``prediction`` and, if wanted, ``P(class)`` of every
+    class. Columns are read by name, whatever their order and types; a row with a value that the
+    model refuses has NULL as its prediction.
+
+    Parameters
+    ----------
+    model : NaiveBayesModel
+    table : str
+        Name of the table or view, such as ``"visits"`` or ``"clinic.visits"``.
+    dialect : {"duckdb", "postgres", "sqlite"}
+    keys : sequence of str
+        Columns that are copied to the result, to know which row a prediction is of.
+    with_probabilities : bool, default False
+        SQLite computes them with its mathematical functions, which most builds have.
+
+    Returns
+    -------
+    str
+        One query, without a semicolon, so that a view can be made of it.
+
+    Examples
+    --------
+    >>> from discreet import CentralNB, Numeric, Schema
+    >>> schema = Schema([Numeric("age", 0, 100)], "sick", ["no", "yes"])
+    >>> fitted = CentralNB(epsilon=1.0, schema=schema).fit([[20], [70]], ["no", "yes"])
+    >>> query = to_sql(fitted.model_, "people", dialect="postgres", keys=["id"])
+    >>> query.splitlines()[-4:]
+    ['SELECT', '  k0 AS "id",', '  prediction AS "prediction"', 'FROM discreet_decisions']
+    """
+    return SqlQuery(model, table, dialect, keys, with_probabilities=with_probabilities).build()
 
 
 class ModelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

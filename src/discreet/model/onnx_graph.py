@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet import __version__
 from discreet.model import GaussianFactor, NaiveBayesModel
+from discreet.model.sql_text import has_integer_labels
 from discreet.schema.cells import Cells
 from discreet.schema.projection import Projection
 from discreet.schema.schema import Categorical, Numeric, format_value
@@ -44,7 +45,7 @@ class Graph:
         self._add_decision(joint_name, label_name, probabilities_name)
         tensor_types = onnx.TensorProto
         label_kind = (
-            tensor_types.INT64 if _has_integer_labels(model.schema.classes) else tensor_types.STRING
+            tensor_types.INT64 if has_integer_labels(model.schema.classes) else tensor_types.STRING
         )
         outputs = [
             helper.make_tensor_value_info(label_name, label_kind, ["rows"]),
@@ -182,7 +183,7 @@ class Graph:
         best_class = self._add_node("ArgMax", joint_name, axis=1, keepdims=0)
         classes = self.model.schema.classes
         class_labels = (
-            classes if _has_integer_labels(classes) else [format_value(value) for value in classes]
+            classes if has_integer_labels(classes) else [format_value(value) for value in classes]
         )
         self._add_node("Gather", self._add_constant(class_labels), best_class, output_name=label)
         last_axis = self._add_constant([1])
@@ -330,7 +331,3 @@ class Graph:
             name += "_"
         self.used_names.add(name)
         return name
-
-
-def _has_integer_labels(classes: Sequence[Any]) -> bool:
-    return all(isinstance(label, int) and not isinstance(label, bool) for label in classes)
