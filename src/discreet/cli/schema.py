@@ -88,7 +88,7 @@ def _write_draft(draft: SchemaDraft, output: str | None) -> None:
 
 @schema.command(
     epilog=format_example(
-        "discreet schema infer people.csv --target missed_payment -o people.schema.json"
+        "discreet schema infer people.csv --target missed_payment -o people.schema.yaml"
     )
 )
 @click.argument("data")
@@ -115,6 +115,8 @@ def infer(
 ) -> None:
     """Infer a schema from DATA, and list everything that was taken from the data.
 
+    It is written with one line for each column, as YAML, or as JSON to a file that ends in .json.
+
     A schema is public. A warning on standard error lists everything that was taken from private
     data: replace it with what is known without looking at the data.
     """
@@ -135,9 +137,10 @@ def infer(
         if issubclass(warning.category, PrivacyWarning):
             make_console(stderr=True).print(f"PrivacyWarning: {warning.message}", style="yellow")
     if output is None:
-        click.echo(inferred_schema.to_json(), nl=False)
+        click.echo(inferred_schema.to_yaml(), nl=False)
     else:
-        write_file(output, inferred_schema.to_json())
+        is_json = output.lower().endswith(".json")
+        write_file(output, inferred_schema.to_json() if is_json else inferred_schema.to_yaml())
         size_text = (
             f"{len(inferred_schema.features)} features, {len(inferred_schema.classes)} classes"
         )
