@@ -422,7 +422,7 @@ MUTANTS = [
     Mutant("files/documents.py", "_refuse_repeated_keys",
            "len(values_by_key) < len(pairs)",
            "False", "tests/test_documents.py"),
-    Mutant("files/yaml_text.py", "convert_yaml_to_json.Plain.flatten_mapping",
+    Mutant("files/yaml_text.py", "_make_loader.Plain.flatten_mapping",
            "key in seen_keys",
            "False", "tests/test_documents.py"),
     Mutant("schema/schema.py", "refuse_set",

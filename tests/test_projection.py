@@ -67,7 +67,7 @@ def test_a_model_with_a_projection_predicts_explains_and_is_scored_from_original
     model = estimate(Statistics.from_json(statistics.to_json()))
     again = NaiveBayesModel.from_json(model.to_json())
     assert again.to_json() == model.to_json() == estimate(statistics).to_json()
-    assert again.inputs.names == ("height", "colour", "year")
+    assert again.inputs.names == ["height", "colour", "year"]
     without = replace(model, projection=None)
     expected = without.predict_joint_log_proba(projection().transform_columns(columns))
     np.testing.assert_array_equal(again.predict_joint_log_proba(columns), expected)

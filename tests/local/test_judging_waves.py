@@ -64,7 +64,7 @@ def test_a_judging_plan_follows_from_the_earlier_tallies(first, judging):
     assert not first.collection.judges_models
     assert {question.weight for question in judging.questions} == {1}
     assert {(one.mechanism.name, one.mechanism.size) for one in judging.questions} == {("de", 2)}
-    assert judging.questions[0].features == SCHEMA.names
+    assert list(judging.questions[0].features) == SCHEMA.names
     check_shares(judging, [first])
     again = Plan.from_json(judging.to_json())
     assert again.digest == judging.digest

@@ -48,7 +48,7 @@ def projection(kind=PCA(2)):  # noqa: B008
 
 def test_a_plan_carries_its_projection_and_its_digest_depends_on_it():
     plan = make_plan(SCHEMA, 3.0, options=PlanOptions(projection=projection()))
-    assert plan.schema.names == ("k", "component1", "component2")
+    assert plan.schema.names == ["k", "component1", "component2"]
     again = Plan.from_json(plan.to_json())
     assert again.digest == plan.digest
     assert again.projection.matrix.tolist() == plan.projection.matrix.tolist()

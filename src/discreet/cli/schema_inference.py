@@ -81,8 +81,8 @@ class ColumnBoundsType(click.ParamType[tuple[str, tuple[float, float]]]):
     epilog=format_example(
         "discreet schema infer people.csv --target churn --epsilon 0.1 --delta 1e-6 \\",
         "    --budget-file budget.json --budget-total 2 --budget-total-delta 1e-5 \\",
-        "    --drop customer_id --classes no,yes -o people.schema.json",
-        "discreet schema infer people.csv --target churn -o people.schema.json",
+        "    --drop customer_id --classes no,yes -o people.schema.yaml",
+        "discreet schema infer people.csv --target churn -o people.schema.yaml",
     )
 )
 @click.argument("data")
@@ -141,6 +141,8 @@ def infer(data: str, output: str | None, as_json: bool, **options: Any) -> None:
     categories that too few people have become "other". What you know costs nothing: --classes,
     --values, --bounds, or a draft that you began (--like).
 
+    It is written with one line for each column, as YAML, or as JSON to a file that ends in .json.
+
     Without --epsilon, a warning on standard error lists everything that was taken from the data,
     and every guarantee that is made with the schema is void until it is replaced by what is known.
     """
@@ -151,7 +153,8 @@ def infer(data: str, output: str | None, as_json: bool, **options: Any) -> None:
         else _infer_privately(data, epsilon, as_json, options)
     )
     if output is not None:
-        write_file(output, inferred_schema.to_json())
+        is_json = output.lower().endswith(".json")
+        write_file(output, inferred_schema.to_json() if is_json else inferred_schema.to_yaml())
         size_text = (
             f"{len(inferred_schema.features)} features, {len(inferred_schema.classes)} classes"
         )
@@ -160,7 +163,7 @@ def infer(data: str, output: str | None, as_json: bool, **options: Any) -> None:
         schema_body = {"output": output} if output else {"schema": inferred_schema.to_body()}
         print_json({**schema_body, "digest": inferred_schema.digest, **summary})
     elif output is None:
-        click.echo(inferred_schema.to_json(), nl=False)
+        click.echo(inferred_schema.to_yaml(), nl=False)
 
 
 def _infer_freely(

@@ -243,6 +243,7 @@ COMMAND_BY_KIND = {
 """For each kind of document, the command that writes it; part of error messages."""
 
 REPEAT_HINT_BY_KIND = {
+    "schema": "write version 2 in it and check it, because what it says is still understood",
     "ledger": "its total is what this one has left, because what was spent remains spent",
     "party": "discreet federated identity NAME --card",
 }
@@ -335,15 +336,29 @@ def load_document(
         return shape.model_validate(document)
     except ValidationError as error:
         raise FormatError(
-            f"this {kind} is invalid at {_describe_shape_fault(error, shape)}"
+            f"this {kind} is invalid at {_describe_shape_fault(error, shape, document)}"
         ) from None
 
 
-def _describe_shape_fault(error: ValidationError, shape: type[Body]) -> str:
+def _describe_place(location: tuple[int | str, ...], document: Any) -> str:
+    """Where something is in a document: by the name of the listed feature or question, if any."""
+    keys: list[str] = []
+    for key in location:
+        if isinstance(document, list) and isinstance(key, int) and key < len(document):
+            document = document[key]
+            name = document.get("name") if isinstance(document, dict) else None
+            keys = [name] if isinstance(name, str) else [*keys, str(key)]
+        else:
+            document = document.get(key) if isinstance(document, dict) else None
+            keys.append(str(key))
+    return ".".join(keys) or "the top"
+
+
+def _describe_shape_fault(error: ValidationError, shape: type[Body], document: Any) -> str:
     """Describe where a document does not match its shape; suggest the key for a misspelt one."""
     errors = error.errors()
     first_error = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
-    error_place = ".".join(str(key) for key in first_error["loc"]) or "the top"
+    error_place = _describe_place(first_error["loc"], document)
     if first_error["type"] == "missing":
         return f"{error_place}: it is missing; add it"
     if first_error["type"] != "extra_forbidden":

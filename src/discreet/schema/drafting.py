@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,17 @@ from typing import Any, Literal
 
 from discreet import conveniences
 from discreet.errors import FormatError, SchemaError
-from discreet.schema.schema import FILL_IN_MARK, Categorical, Feature, Numeric, Schema, Value
+from discreet.files.yaml_text import format_yaml_list, format_yaml_scalar
+from discreet.schema.schema import (
+    FILL_IN_MARK,
+    VERSION,
+    Categorical,
+    Feature,
+    Numeric,
+    Schema,
+    Value,
+)
+from discreet.schema.short_form import LINE_EXAMPLES, format_feature
 
 __all__ = ["ColumnDraft", "SchemaDraft", "read_header", "require_finished"]
 
@@ -39,14 +48,16 @@ YAML_HEAD = """\
 #     discreet schema check THIS-FILE
 
 format: discreet/schema
-version: 2
-target: {target}  # the column that holds the classes
-classes: {classes}  # every class that may occur, such as [no, yes]
+version: {version}
+target: {{{target}: {classes}}}  # the class column, with every class that may occur
 missing: skip  # how a model treats a missing value; or category: as a value of its own
 outliers: error  # what happens to a number outside its bounds; or clip
 unseen: error  # what happens to a category that is not listed; or other
 missing_tokens: []  # spellings of missing, such as ["?"]
 
+# A line for each column: {examples}.
+# Each may be missing, unless its line ends in ", never missing": 0..72, never missing, or
+# one of [month, year], never missing.
 features:
 """
 
@@ -127,32 +138,21 @@ class ColumnDraft:
         return [f"{self.name}: lower", f"{self.name}: upper"] if self.bounds is None else []
 
     def to_yaml(self) -> str:
-        """Write the column as an entry of the list of features."""
-        lines = [f"- name: {_format_scalar(self.name)}" + (f"  # {self.type}" if self.type else "")]
-        if self.is_temporal:
-            lines.append("  # dates are not supported: make numbers or text of them, or delete it")
-        if self.kind == "":
-            lines.append(
-                f"  kind: {FILL_IN_MARK}  # numeric or categorical, and delete what is not of it"
-            )
+        """Write the line of the column, with a placeholder at what is left open."""
+        number_word = "whole" if self.integer else "real"
+        if not self.open_fields:
+            line = format_feature(self.to_feature())
+        elif self.kind == "categorical":
+            line = f"[{FILL_IN_MARK}]"
+        elif self.kind == "numeric":
+            line = f"{FILL_IN_MARK}..{FILL_IN_MARK} {number_word}"
         else:
-            lines.append(f"  kind: {self.kind}")
-        if self.kind != "categorical":
-            bound_values = self.bounds or (FILL_IN_MARK, FILL_IN_MARK)
-            lines.append(
-                f"  lower: {_format_scalar(bound_values[0])}  # bounds that you know, such as 0"
-            )
-            lines.append(f"  upper: {_format_scalar(bound_values[1])}")
-            integer_flag = str(self.integer).lower()
-            lines.append(f"  integer: {integer_flag}  # whether only whole numbers occur")
-        if self.kind != "numeric":
-            value_list = _format_list(self.values)
-            lines.append(
-                f"  values: {value_list}  # every value that may occur, such as [low, high]"
-            )
-        optional_flag = str(self.optional).lower()
-        lines.append(f"  optional: {optional_flag}  # false, if it is never missing")
-        return "".join(f"  {line}\n" for line in lines)
+            line = FILL_IN_MARK
+        notes = [self.type] if self.type else []
+        if self.is_temporal:
+            notes.append("dates are not supported: make numbers or text of them, or delete it")
+        note = f"  # {', '.join(notes)}" if notes else ""
+        return f"  {format_yaml_scalar(self.name)}: {line}{note}\n"
 
 
 @dataclass(frozen=True)
@@ -309,8 +309,10 @@ class SchemaDraft:
             source=self.source,
             types="and types of columns " if has_types else "of columns ",
             mark=FILL_IN_MARK,
-            target=_format_scalar(self.target or FILL_IN_MARK),
-            classes=_format_list(self.classes),
+            version=VERSION,
+            target=format_yaml_scalar(self.target or FILL_IN_MARK),
+            classes=format_yaml_list((FILL_IN_MARK,) if self.classes is None else self.classes),
+            examples=LINE_EXAMPLES,
         )
         return yaml_head + "".join(column.to_yaml() for column in self.columns)
 
@@ -371,21 +373,6 @@ def _list_categories(type_: Any) -> list[Any] | None:
     return None if categories is None else list(categories)
 
 
-def _format_scalar(value: Any) -> str:
-    """Format a word or number so that YAML reads it back."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    is_plain_text = isinstance(value, str) and re.fullmatch(r"[A-Za-z_][\w.-]*( [\w.-]+)*", value)
-    if is_plain_text and value.lower() not in ("true", "false", "null", "inf", "nan"):
-        return str(value)
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _format_list(values: Sequence[Any] | None) -> str:
-    shown_values = (FILL_IN_MARK,) if values is None else values
-    return f"[{', '.join(_format_scalar(value) for value in shown_values)}]"
-
-
 def require_finished(document: dict[str, Any]) -> dict[str, Any]:
     """Require that a draft is completed; drops placeholders that its kinds do not use.
 
@@ -399,31 +386,67 @@ def require_finished(document: dict[str, Any]) -> dict[str, Any]:
     SchemaError
         If something is left to fill in; names all of it.
     """
-    open_places = [name for name in ("target", "classes") if _has_mark(document.get(name))]
-    checked_entries: list[Any] = []
+    target = document.get("target")
+    if isinstance(target, dict):
+        open_places = ["target"] * (FILL_IN_MARK in target)
+        open_places += ["classes"] * any(map(_has_mark, target.values()))
+    else:
+        open_places = [name for name in ("target", "classes") if _has_mark(document.get(name))]
+    target_name = next(iter(target), None) if isinstance(target, dict) else target
     entries = document.get("features")
-    for entry in entries if isinstance(entries, list) else []:
-        if not isinstance(entry, dict):
-            checked_entries.append(entry)
-            continue
-        if entry.get("name") == document.get("target") and any(map(_has_mark, entry.values())):
-            continue  # the target, which was listed before anybody had named it
-        foreign_keys = {"numeric": ("values",), "categorical": ("lower", "upper")}
-        dropped_keys = foreign_keys.get(str(entry.get("kind")), ())
-        entry = {
-            key: value
-            for key, value in entry.items()
-            if not (key in dropped_keys and _has_mark(value))
+    if isinstance(entries, dict):
+        entries = {
+            name: line
+            for name, line in entries.items()
+            if not (
+                name == target_name and _has_mark(line)  # listed before anybody had named it
+            )
         }
-        marked_keys = [key for key, value in entry.items() if _has_mark(value)]
-        open_places += [
-            f"{entry.get('name')}: {key}"
-            for key in (["kind"] if "kind" in marked_keys else marked_keys)
+        for name, line in entries.items():
+            open_places += [f"{name}: {place}" for place in _list_open_parts(line)]
+    elif isinstance(entries, list):
+        entries = [
+            _drop_foreign_marks(entry) if isinstance(entry, dict) else entry
+            for entry in entries
+            if not (
+                isinstance(entry, dict)
+                and entry.get("name") == target_name
+                and any(map(_has_mark, entry.values()))
+            )
         ]
-        checked_entries.append(entry)
+        for entry in entries:
+            if isinstance(entry, dict):
+                open_places += [
+                    f"{entry.get('name')}: {place}" for place in _list_open_parts(entry)
+                ]
     if open_places:
         raise SchemaError(f"this schema is not finished; fill in: {', '.join(open_places)}")
-    return {**document, "features": checked_entries} if isinstance(entries, list) else document
+    return {**document, "features": entries} if entries is not None else document
+
+
+def _drop_foreign_marks(entry: dict[str, Any]) -> dict[str, Any]:
+    """A feature in the long form, without the placeholders that its kind does not use."""
+    foreign_keys = {"numeric": ("values",), "categorical": ("lower", "upper")}
+    dropped_keys = foreign_keys.get(str(entry.get("kind")), ())
+    return {
+        key: value for key, value in entry.items() if not (key in dropped_keys and _has_mark(value))
+    }
+
+
+def _list_open_parts(line: Any) -> list[str]:
+    """What is to be filled in of a column, in one line or in the long form."""
+    if isinstance(line, dict):
+        marked_keys = [key for key, value in line.items() if _has_mark(value)]
+        return ["kind"] if "kind" in marked_keys else marked_keys
+    if isinstance(line, list):
+        return ["values"] if _has_mark(line) else []
+    if not isinstance(line, str) or FILL_IN_MARK not in line:
+        return []
+    if ".." not in line:
+        return ["values" if "[" in line else "kind"]
+    lower_text, _, upper_text = line.partition("..")
+    marked_texts = (("lower", lower_text), ("upper", upper_text))
+    return [bound_name for bound_name, text in marked_texts if FILL_IN_MARK in text]
 
 
 def _has_mark(value: Any) -> bool:

@@ -249,8 +249,8 @@ class Numeric:
 Feature = Categorical | Numeric
 
 
-def _check_feature_names(features: tuple[Feature, ...], target: str) -> tuple[str, ...]:
-    """Return the names of the features; raises if they cannot be together in a schema."""
+def _check_feature_names(features: tuple[Feature, ...], target: str) -> None:
+    """Raise if features cannot be together in a schema."""
     if not features:
         raise SchemaError("features is empty; a classifier needs at least one")
     for feature in features:
@@ -268,15 +268,24 @@ def _check_feature_names(features: tuple[Feature, ...], target: str) -> tuple[st
                 f"{target!r} is the target and also a feature; remove the feature, "
                 "the target must not predict itself"
             )
-    return feature_names
+
+
+def _read_bound(bound: float | str | None, unbounded: float) -> Any:
+    """A bound as written, which YAML gives as text where its spelling is unusual: 1e6, 1.50."""
+    if bound is None:
+        return unbounded
+    try:
+        return float(bound)
+    except ValueError:
+        return bound
 
 
 class FeatureBody(Body):
     name: str
     kind: Literal["categorical", "numeric"]
     values: list[Value] | None = None
-    lower: float | None = None
-    upper: float | None = None
+    lower: float | str | None = None
+    upper: float | str | None = None
     integer: bool = False
     optional: bool = True
 
@@ -303,8 +312,8 @@ class SchemaBody(Body):
                     Categorical(feature_body.name, feature_body.values or [], feature_body.optional)
                 )
                 continue
-            lower = -math.inf if feature_body.lower is None else feature_body.lower
-            upper = math.inf if feature_body.upper is None else feature_body.upper
+            lower = _read_bound(feature_body.lower, -math.inf)
+            upper = _read_bound(feature_body.upper, math.inf)
             features.append(
                 Numeric(
                     feature_body.name, lower, upper, feature_body.integer, feature_body.optional
@@ -344,8 +353,8 @@ class Schema(Document):
 
     Attributes
     ----------
-    names : tuple of str
-        Names of the features, in order.
+    names : list of str
+        Names of the features, in order: ``frame[schema.names]`` selects their columns.
     """
 
     kind: ClassVar[str] = "schema"
@@ -359,7 +368,6 @@ class Schema(Document):
     missing_tokens: tuple[str, ...]
     inferred: bool
     inference: InferenceCost | None
-    names: tuple[str, ...] = field(init=False, compare=False)
 
     def __init__(
         self,
@@ -407,7 +415,11 @@ class Schema(Document):
             ("inference", inference),
         ):
             object.__setattr__(self, field_name, checked_value)
-        object.__setattr__(self, "names", _check_feature_names(self.features, target))
+        _check_feature_names(self.features, target)
+
+    @property
+    def names(self) -> list[str]:  # data frames take a tuple for one name
+        return [feature.name for feature in self.features]
 
     def _repr_html_(self) -> str:
         return conveniences.render_html(self)
@@ -461,14 +473,23 @@ class Schema(Document):
         """Write the schema as versioned JSON, without a seal: people are meant to edit it."""
         return dump_document("schema", VERSION, self.to_body(), indent, sealed=False)
 
+    def to_yaml(self) -> str:
+        """Write the schema as YAML with one line for each column; it has the same digest."""
+        from discreet.schema.short_form import format_schema
+
+        return format_schema(self)
+
     @classmethod
     def from_json(cls, text: str | bytes) -> Schema:
         """Read a schema, hand-written or not, or the description file of a benchmark table."""
+        from discreet.schema.short_form import expand_document
+
         document = parse_document(text, "schema")
         if FILL_IN_MARK in (text if isinstance(text, str) else text.decode(errors="replace")):
             from discreet.schema.drafting import require_finished
 
             document = require_finished(document)
+        document = expand_document(document)
         if "format" not in document and {"features", "target", "classes"} <= document.keys():
             return cls._from_description(document)
         schema = load_document(document, "schema", VERSION, SchemaBody, sealed=False).to_schema()
@@ -480,14 +501,32 @@ class Schema(Document):
         return schema
 
     @classmethod
+    def from_yaml(cls, text: str) -> Schema:
+        """Read a schema in YAML; values keep their spelling: yes, 012 and 1.10 are text.
+
+        Parameters
+        ----------
+        text : str
+
+        Examples
+        --------
+        >>> Schema.from_yaml('''
+        ... features:
+        ...   tenure: 0..72
+        ...   contract: [month, year, two years]
+        ... target: {churned: [no, yes]}
+        ... ''')
+        Schema(2 features: tenure, contract; target='churned', classes=('no', 'yes'))
+        """
+        return cls.from_json(convert_yaml_to_json(text, "schema", keep_spelling=True))
+
+    @classmethod
     def read(cls, path: str | Path) -> Schema:
         """Read a schema file, YAML if its name says so."""
         with error_context(path):
             file_text = read_text(path)
             is_yaml = Path(path).suffix.lower() in (".yaml", ".yml")
-            return cls.from_json(
-                convert_yaml_to_json(file_text, "schema") if is_yaml else file_text
-            )
+            return cls.from_yaml(file_text) if is_yaml else cls.from_json(file_text)
 
     @classmethod
     def coerce(cls, value: Any) -> Schema:
@@ -497,7 +536,7 @@ class Schema(Document):
         ----------
         value : Schema, str, path or mapping
             A mapping has the keys of a schema file: ``features``, ``target``, ``classes`` and so
-            on.
+            on, with features in the long form or one line for each column.
 
         Raises
         ------
@@ -506,9 +545,8 @@ class Schema(Document):
 
         Examples
         --------
-        >>> age = {"name": "age", "kind": "numeric", "lower": 0, "upper": 120}
-        >>> Schema.coerce({"features": [age], "target": "retired", "classes": ["no", "yes"]}).names
-        ('age',)
+        >>> Schema.coerce({"features": {"age": "0..120"}, "target": {"retired": ["no", "yes"]}})
+        Schema(1 feature: age; target='retired', classes=('no', 'yes'))
         """
         if isinstance(value, Schema):
             return value
@@ -582,7 +620,7 @@ class Schema(Document):
         >>> draft.open_fields
         ('classes', 'age: lower', 'age: upper')
         >>> draft.to_schema(classes=["no", "yes"], bounds={"age": (0, 120)}).names
-        ('age', 'smokes')
+        ['age', 'smokes']
         """
         from discreet.schema.drafting import SchemaDraft
 

@@ -39,7 +39,8 @@ def parse_collection(fields: Mapping[str, str]) -> Any:
         return parse_collection_json(text)
     from discreet.local.planning import make_plan
 
-    return make_plan(Schema.from_json(text), _parse_number(fields, "epsilon", "epsilon"))
+    schema = Schema.from_json(text) if text == document else Schema.from_yaml(document)
+    return make_plan(schema, _parse_number(fields, "epsilon", "epsilon"))
 
 
 def _parse_number(fields: Mapping[str, str], field_name: str, label: str) -> float:
