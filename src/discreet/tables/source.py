@@ -121,6 +121,7 @@ class Source(ABC):
     schema: Schema
     count_sensitivity: int = 1
     weight_per_count: float = 1.0
+    has_weights: bool = False
     max_cached_rows: int
     plain_columns: Collection[str] = ()
 
@@ -214,6 +215,7 @@ class InMemorySource(Source):
             is_number = isinstance(dtype, np.dtype) and dtype.kind in "iuf"  # also of data frames
             self.columns[name] = np.asarray(columns[name]) if is_number else columns[name]
         self.weights = check_weights(weights, len(class_codes))
+        self.has_weights = weights is not None
         if weights is None:  # the fast way counts whole people
             self.plain_columns = {
                 feature.name
