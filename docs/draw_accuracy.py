@@ -124,7 +124,7 @@ def draw_picture(comparison: dict[str, Any]) -> str:
     majority = comparison["majority"]
     limits = {
         f"always “{majority['class']}”": majority["accuracy"],
-        "plain, no privacy": comparison["non_private"]["accuracy"],
+        "plain, no privacy": comparison["plain"]["accuracy"],
     }
     heights = {label: place_accuracy(accuracy) for label, accuracy in limits.items()}
     for y in heights.values():

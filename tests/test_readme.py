@@ -159,7 +159,7 @@ def test_the_figures_by_trust_model_are_those_of_the_demo(comparison: dict[str, 
         if trust == "survey":
             (at_five,) = re.findall(r"At epsilon 5 it has (\d\d\.\d) ±", README)
             assert float(at_five) / 100 == pytest.approx(measured[5], abs=0.002)
-    limits = (comparison["majority"]["accuracy"], comparison["non_private"]["accuracy"])
+    limits = (comparison["majority"]["accuracy"], comparison["plain"]["accuracy"])
     shown = re.search(
         r"right for (\d\d\.\d) %, plain Naive Bayes without privacy for (\d\d\.\d) %", README
     )

@@ -54,9 +54,9 @@ def test_passes_the_estimator_checks_with_a_promise_but_for_weights():
     assert list_failed_checks(CentralNB(epsilon=5.0, random_state=0)) <= EXCEPTED.keys()
 
 
-def test_infinity_equals_mixed_nb_on_the_bins():
+def test_infinity_without_choices_and_corrections_equals_mixed_nb_on_the_bins():
     X, y = make_sizes(800)
-    nb = CentralNB(math.inf, schema=SCHEMA).fit(X, y)
+    nb = CentralNB(math.inf, selection=False, corrections=False, schema=SCHEMA).fit(X, y)
     binned = {}
     for name, table in nb.statistics_.tables.items():
         binned[name] = table.cells.encode_column(X[name]).astype(object)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,6 +51,12 @@ def same_everywhere(frame, source, methods=METHODS, **options):
         here.fit(frame.drop(columns="class"), frame["class"])
         there.fit_source(source, **options)
         assert here.model_.to_json() == there.model_.to_json(), method
+    # with every row scored, and no seed
+    here, there = (CentralNB(math.inf, schema=SCHEMA) for _ in range(2))
+    here.fit(frame.drop(columns="class"), frame["class"])
+    there.fit_source(source, **options)
+    assert here.model_.to_json() == there.model_.to_json()
+    assert here.statistics_.scoring.postprocess == "log-ratios"
 
 
 def scored_on_a_sample(monkeypatch, frame, source, **options):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from discreet import Categorical, CentralNB, Numeric, Schema, SeededRandom
 from discreet.central import histogram
 from discreet.central.budget import (
+    MIN_VARIANCE,
     Budget,
     CentralSettings,
     IntegerNoise,
@@ -488,7 +489,7 @@ def test_every_table_carries_its_own_noise_in_the_cells_that_were_chosen():
     counts = make_class_counts(1000.0)
     tables = histogram._release_tables(source, "auto", None, noises, counts, sampling, random)
     assert tables["b"].counts.tolist() == [[500, 0], [0, 500]]
-    assert tables["b"].variances.tolist() == np.full((2, 2), histogram.MIN_VARIANCE).tolist()
+    assert tables["b"].variances.tolist() == np.full((2, 2), MIN_VARIANCE).tolist()
     assert (tables["a"].counts != tables["b"].counts).any()
     assert tables["a"].variances.tolist() == np.full((2, 2), noises["a"].variance).tolist()
     assert len(sampling.class_codes) == 1000

@@ -46,6 +46,11 @@ def test_compare_has_every_figure_for_every_trust_model(compared):
     assert len(body["results"]) == 10
     assert set(body["best"]) == {"central", "federated", "survey", "local"}
     assert body["majority"]["accuracy"] < 0.8 < body["non_private"]["accuracy"] < 0.9
+    assert body["majority"]["accuracy"] < 0.8 < body["plain"]["accuracy"] < 0.9
+    assert (body["non_private"]["method"], body["plain"]["method"]) == (
+        "non-private", "plain Naive Bayes"
+    )  # fmt: skip
+    assert body["non_private"]["accuracy"] != body["plain"]["accuracy"]
     for one in body["results"]:
         low, high = one["interval"]
         assert low <= one["accuracy"] <= high

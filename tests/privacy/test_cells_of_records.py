@@ -117,13 +117,18 @@ def counted(schema: Schema, fitted: CentralNB) -> Tables:
     return {"totals": found.totals, **{name: t.counts for name, t in found.tables.items()}}
 
 
+def make_counting_nb(schema: Schema) -> CentralNB:
+    """Plain Naive Bayes on bins: its statistics are exact counts, and no row is scored."""
+    return CentralNB(math.inf, selection=False, corrections=False, schema=schema, bins=4)
+
+
 def of_memory(schema: Schema, X: Any, y: Any) -> list[Tables]:
-    return [counted(schema, CentralNB(math.inf, schema=schema, bins=4).fit(X, y))]
+    return [counted(schema, make_counting_nb(schema).fit(X, y))]
 
 
 def of_source(schema: Schema, where: Any) -> list[Tables]:
     """What is counted, and what batches of rows give."""
-    nb = CentralNB(math.inf, schema=schema, bins=4)
+    nb = make_counting_nb(schema)
     rows = nb.open_source(where)
     fitted = nb.fit_source(rows)
     cells = build_cells(schema, 4)

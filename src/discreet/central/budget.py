@@ -19,7 +19,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.arrays import Integers
 from discreet.errors import PrivacyError
 from discreet.privacy.accountant import (
     MAX_ACCOUNTED_EPSILON,
@@ -39,6 +38,7 @@ from discreet.schema.cells import Bins
 from discreet.schema.schema import Numeric, Schema
 
 __all__ = [
+    "MIN_VARIANCE",
     "PUBLIC_SCHEMA_ASSUMPTION",
     "Budget",
     "CentralSettings",
@@ -50,6 +50,8 @@ __all__ = [
 
 MAX_STEPS_PER_PERSON = 1 << 12
 """Most rounding steps that one person may change; rounding stays far below the noise."""
+MIN_VARIANCE = 1e-6
+"""Floor of a noise variance, in squared counts, for numerical safety."""
 MIN_DELTA = 1e-100
 """Smallest delta above 0: shares of it are computed in floats, which end near 1e-308."""
 PUBLIC_SCHEMA_ASSUMPTION = "the schema was written without looking at the data"
@@ -114,11 +116,14 @@ class IntegerNoise:
     gaussian : bool
     rounding_step : int
         Numbers are rounded to multiples of it before the noise, which is on the same multiples.
+    min_variance : float
+        Floor of the variance that released tables carry.
     """
 
     parameter: Fraction
     gaussian: bool = False
     rounding_step: int = 1
+    min_variance: float = MIN_VARIANCE
 
     @property
     def variance(self) -> float:
@@ -130,7 +135,7 @@ class IntegerNoise:
             return 0.0
         return 1 / (2 * math.sinh(1 / (2 * noise_scale)) ** 2)
 
-    def add(self, numbers: NDArray[Any], random: Random) -> Integers:
+    def add(self, numbers: NDArray[Any], random: Random) -> NDArray[Any]:
         """Add an independent draw of noise to each whole number."""
         draw_noise = random.discrete_gaussian if self.gaussian else random.discrete_laplace
         noise_draws = draw_noise(self.parameter, numbers.size).reshape(numbers.shape)
@@ -305,7 +310,7 @@ class Budget:
             return float(cost)
         return math.sqrt(8 * float(cost * self.usable_share))
 
-    def spend_on_selection(self, name: str, cost: Fraction) -> Fraction:
+    def spend_on_selection(self, name: str, cost: Fraction) -> Fraction | float:
         """Spend a part on an exponential mechanism; gives the epsilon of its weights.
 
         A bounded-range epsilon is epsilon^2/8-zCDP: Cesar, Rogers 2021, lemma 3.4.

@@ -430,7 +430,7 @@ def _choose_start(
     usual_scores: Mapping[Scoring, Floats],
     prior: Floats,
     sample: RowSample,
-    epsilon: Fraction,
+    epsilon: Fraction | float,
     random: Random,
 ) -> Scoring:
     """Choose the scoring of all features, and its temperature, by truncated log-likelihood."""
@@ -463,7 +463,7 @@ def _iter_correction_tables(
         yield groups, correction_budget.feature_cost / len(ranked_features)
     choice_cost, table_cost = correction_budget.split_pair_cost(len(ratios.ranked_features))
     for pair_number in range(1, pair_count + 1):
-        epsilon = Fraction(0)
+        epsilon: Fraction | float = Fraction(0)
         if choice_cost:
             charge_name = f"choice of pair {pair_number} of {pair_count}"
             epsilon = budget.spend_on_selection(charge_name, choice_cost)
@@ -475,7 +475,11 @@ def _iter_correction_tables(
 
 
 def _choose_pair(
-    state: CorrectionState, people: float, epsilon: Fraction, noise_scale: float, random: Random
+    state: CorrectionState,
+    people: float,
+    epsilon: Fraction | float,
+    noise_scale: float,
+    random: Random,
 ) -> CellGroups:
     """Choose the pair with the largest absolute residuals, by the exponential mechanism."""
     class_count = len(state.ratios.prior)

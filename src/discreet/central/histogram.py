@@ -31,6 +31,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.central.budget import (
+    MIN_VARIANCE,
     Budget,
     CentralSettings,
     IntegerNoise,
@@ -82,8 +83,6 @@ MIN_PEOPLE_TIMES_EPSILON = 45
 MIN_PEOPLE_TIMES_EPSILON_PER_CLASS = 7.5
 """With many classes the choice gets the smallest share, and only where people * epsilon is at least
 this times classes; 7.5 and 15 compared: docs/experiments/central.md, "Many classes"."""
-MIN_VARIANCE = 1e-6
-"""Floor of a noise variance, in squared counts, for numerical safety."""
 EXACT_BINNING_EPSILON = 8
 """Without noise, bins are as fine as at this epsilon; finer ones would only overfit."""
 
@@ -227,9 +226,10 @@ def release_histogram(
     )
     # 4. post-processing, free of charge: every table's rows add up to the class totals, and so do
     # the class counts; their mean, weighted by 1 / variance, is the one with the least variance
+    pooled_tables = tables.values() if class_counts.variances.any() else ()  # exact counts are all
     class_totals, total_variances = compute_precision_weighted_mean(
-        [class_counts.counts, *(table.counts.sum(axis=1) for table in tables.values())],
-        [class_counts.variances, *(table.variances.sum(axis=1) for table in tables.values())],
+        [class_counts.counts, *(table.counts.sum(axis=1) for table in pooled_tables)],
+        [class_counts.variances, *(table.variances.sum(axis=1) for table in pooled_tables)],
     )
     released = Statistics(
         schema, class_totals, total_variances, tables, scoring=Scoring("log-ratios")
@@ -257,7 +257,7 @@ def _release_class_counts(source: Source, budget: Budget, random: Random) -> Noi
     counts = np.asarray(
         weight_per_count * noise.add(source.count_classes(), random), dtype=np.float64
     )
-    variances = np.full(len(counts), weight_per_count**2 * max(noise.variance, MIN_VARIANCE))
+    variances = np.full(len(counts), weight_per_count**2 * max(noise.variance, noise.min_variance))
     people = max(float(counts.sum()), 0.0) / (sensitivity * weight_per_count)
     people_std = math.sqrt(len(counts) * noise.variance) / sensitivity
     return NoisyClassCounts(counts, variances, people, people_std, max(people - people_std, 0.0))
@@ -379,7 +379,10 @@ def _plan_scoring(
     scoring_cost = _compute_scoring_cost(budget, people, len(schema.classes))
     if not scoring_cost:
         return ScoringPlan()
-    row_share = compute_subsample_share(budget.compute_selection_epsilon(scoring_cost), people)
+    row_share = min(
+        compute_subsample_share(budget.compute_selection_epsilon(scoring_cost), people),
+        Fraction(min(1.0, source.max_cached_rows / max(people, 1.0))),
+    )
     temperature_budget = TemperatureBudget.from_people(budget, people * float(row_share))
     return ScoringPlan(scoring_cost, row_share, temperature_budget=temperature_budget)
 
@@ -423,7 +426,7 @@ def _release_tables(
         noisy_tables[name] = Table(
             exact_table.cells,
             weight_per_count * noise.add(exact_table.counts, random),
-            np.full(shape, weight_per_count**2 * max(noise.variance, MIN_VARIANCE)),
+            np.full(shape, weight_per_count**2 * max(noise.variance, noise.min_variance)),
         )
     return noisy_tables
 
@@ -462,7 +465,7 @@ def _choose_scoring(
 
 
 def compute_exact_statistics(source: Source, settings: CentralSettings) -> Statistics:
-    """Statistics without noise (infinite epsilon): an exact binned classifier, no pseudo-counts."""
+    """Exact counts on the default bins: plain Naive Bayes, no pseudo-counts."""
     schema = source.schema
     exact_totals = source.count_classes()
     noise_scale = len(schema.features) / EXACT_BINNING_EPSILON

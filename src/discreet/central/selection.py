@@ -311,14 +311,17 @@ def list_candidate_binnings(feature: Numeric) -> list[list[float]]:
 
 
 def sample_exponential_mechanism(
-    qualities: Sequence[int], epsilon: Fraction, random: Random
+    qualities: Sequence[int], epsilon: Fraction | float, random: Random
 ) -> int:
     """Index i with probability proportional to exp(epsilon * quality[i]), exactly.
 
     A uniform candidate is kept with probability exp(-epsilon * shortfall), the chance that a
-    geometric draw of scale 1 / (epsilon * shortfall) is not zero.
+    geometric draw of scale 1 / (epsilon * shortfall) is not zero. An infinite epsilon takes the
+    best, of equally good ones the first.
     """
     best_quality = max(qualities)
+    if isinstance(epsilon, float):  # infinite: whatever is paid for is a fraction
+        return qualities.index(best_quality)
     while True:
         index = int(random.integers(len(qualities), 1)[0])
         scaled_shortfall = epsilon * (best_quality - int(qualities[index]))
@@ -328,6 +331,8 @@ def sample_exponential_mechanism(
 
 def compute_subsample_share(epsilon: float, people: float) -> Fraction:
     """Share of the rows to score so that the choice between candidates is reliable."""
+    if math.isinf(epsilon):
+        return Fraction(1)
     return Fraction(
         min(1.0, max(MIN_SCORED_ROWS, SUFFICIENT_ROWS_TIMES_EPSILON / epsilon) / max(people, 1.0))
     )

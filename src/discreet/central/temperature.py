@@ -81,7 +81,7 @@ class TemperatureBudget:
 
 
 def choose_temperature(
-    sample: RowSample, model: AdditiveModel, epsilon: Fraction, random: Random
+    sample: RowSample, model: AdditiveModel, epsilon: Fraction | float, random: Random
 ) -> float:
     """Choose how sure the model may be, by the exponential mechanism.
 

@@ -179,7 +179,7 @@ def train(
     ----------
     source : Source
     epsilon : float
-        ``math.inf`` for the exact binned classifier, which promises nothing.
+        ``math.inf`` for the same steps without noise, which promise nothing.
     delta : float, default 0
     method : {"histogram", "moments", "global", "global-published", "smooth", "trimmed"}
     settings : CentralSettings
@@ -212,11 +212,7 @@ def train(
     ).void_if(schema=schema, published_reason=published_reason)
     account = None if charge is None else charge(planned_guarantee)
     if budget is None:
-        exact_module = "histogram" if method == "histogram" else "parametric"
-        compute_exact: Callable[[Source, CentralSettings], Statistics] = import_module(
-            f"discreet.central.{exact_module}"
-        ).compute_exact_statistics
-        released = compute_exact(source, settings)
+        released = _compute_without_noise(source, method, settings, random)
         guarantee = released.guarantee
     else:
         method_module, function_name = _METHOD_FUNCTIONS[method]
@@ -239,3 +235,26 @@ def _cover_persons(guarantee: Guarantee, bound: ContributionBound | None) -> Gua
     return replace(
         guarantee, unit=bound.unit, assumptions=(*guarantee.assumptions, *bound.assumptions)
     )
+
+
+def _compute_without_noise(
+    source: Source, method: Method, settings: CentralSettings, random: Random
+) -> Statistics:
+    """Statistics at an infinite epsilon: what the method tends to as epsilon grows.
+
+    Without choices and corrections, the histogram's are those of plain Naive Bayes on bins.
+    """
+    if method != "histogram":
+        from discreet.central import parametric
+
+        return parametric.compute_exact_statistics(source, settings)
+    from discreet.central import histogram
+    from discreet.central.noiseless import NoiselessBudget
+
+    if not (settings.selection or settings.corrections):
+        return histogram.compute_exact_statistics(source, settings)
+    if not source.is_scored:  # they are counted, but not scored
+        settings = replace(settings, selection=False)
+    # of more rows than can be scored a sample is; nothing has to be hidden from whoever foresees it
+    sample_random = random if random.simulated else SeededRandom(0)
+    return histogram.release_histogram(source, NoiselessBudget(), settings, sample_random)

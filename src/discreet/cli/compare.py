@@ -171,12 +171,13 @@ def print_comparison(comparison: Comparison) -> None:
             for trust_model in comparison.trust_models
         ),
         comparison.non_private,
+        comparison.plain,
     ]:
         log_loss_margin = _compute_half_width(cell.log_loss_interval)
         calibration_margin = 100 * _compute_half_width(cell.calibration_interval)
         byte_digits = 0 if cell.bytes_per_person >= 10 else 1
         cost_table.add_row(
-            cell.trust,
+            cell.trust if cell is not comparison.plain else "plain NB",
             TRUST_MODELS[cell.trust].short_name if cell.trust in TRUST_MODELS else "trainer",
             _format_accuracy(cell),
             f"{cell.log_loss:.2f} ±{log_loss_margin:.2f}",
@@ -187,7 +188,8 @@ def print_comparison(comparison: Comparison) -> None:
     printer.print(cost_table)
     majority_class, majority_share = comparison.majority_class
     printer.print(
-        f"always “{majority_class}”: {100 * majority_share:.1f} %. Accuracy and calib. (mean gap "
+        f"always “{majority_class}”: {100 * majority_share:.1f} %; none: the central classifier "
+        "without noise; plain NB: plain Naive Bayes. Accuracy and calib. (mean gap "
         "between confidence and hit rate) in %, time to train in s, bytes sent by or for each "
         "person; ± is a 95 % interval."
     )

@@ -96,14 +96,15 @@ def compare_methods(
             f"{10 * settings.folds}"
         )
     method_epsilons = list(product(settings.methods, settings.epsilons))
-    run_count = len(method_epsilons) + 2
+    run_count = len(method_epsilons) + 3
     results: list[MethodResult] = []
     skipped_methods: dict[str, str] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the caller warns once that data are raw
         run = _ComparisonRun(schema, X, labels, settings)
         non_private = run.score_non_private()
-        for run_number, (method, epsilon) in enumerate(method_epsilons, 1):
+        plain = run.score_plain()
+        for run_number, (method, epsilon) in enumerate(method_epsilons, 2):
             if method not in skipped_methods:
                 try:
                     results.append(run.score_method(method, epsilon))
@@ -124,6 +125,7 @@ def compare_methods(
         settings,
         tuple(results),
         non_private,
+        plain,
         respondents_needed,
         skipped_methods,
     )
@@ -174,13 +176,23 @@ class _ComparisonRun:
         )
 
     def score_non_private(self) -> MethodResult:
-        """Score the classifier without noise, which sees all records."""
+        """Score the curator's classifier without noise: what its accuracy tends to."""
+        from discreet.estimators import CentralNB
+
+        return self._score_exact("non-private", CentralNB(math.inf, schema=self.schema))
+
+    def score_plain(self) -> MethodResult:
+        """Score plain Naive Bayes of all records."""
         from discreet.estimators import MixedNB
 
-        fold_scores, seconds, _ = self._fit_folds(lambda seed: MixedNB(schema=self.schema))
+        return self._score_exact("plain Naive Bayes", MixedNB(schema=self.schema))
+
+    def _score_exact(self, name: str, estimator: Any) -> MethodResult:
+        """Score a classifier that sees all records, and draws nothing."""
+        fold_scores, seconds, _ = self._fit_folds(lambda seed: estimator)
         bytes_per_person, fold_count = self._compute_record_bytes(), self.settings.folds
         return MethodResult(
-            "none", "non-private", math.inf, fold_scores, fold_count, seconds, bytes_per_person
+            "none", name, math.inf, fold_scores, fold_count, seconds, bytes_per_person
         )
 
     def _sample_records(self, count: int = SAMPLED_RECORDS) -> list[dict[str, Any]]:

@@ -338,8 +338,10 @@ def _space_ticks(
     return spaced_ticks[::-1]
 
 
-SERIES_DASHES = {1: "", 2: "7 3", 3: "2 2", 4: "9 3 2 3", 5: "5 2", 6: "1 2", 0: "3 3", -1: "10 4"}
-"""Dash pattern by style index: series 1 to 6, reference lines 0 and -1."""
+SERIES_DASHES = {1: "", 2: "7 3", 3: "2 2", 4: "9 3 2 3", 5: "5 2", 6: "1 2"} | {
+    0: "3 3", -1: "10 4", -2: "10 3 3 3"
+}  # fmt: skip
+"""Dash pattern by style index: series 1 to 6, reference lines 0, -1 and -2."""
 
 
 def _format_line_style(style_index: int) -> str:

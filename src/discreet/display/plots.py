@@ -190,12 +190,12 @@ def plot_accuracy(comparison: Comparison, ax: Any = None) -> Any:
     ax : matplotlib axes, optional
     """
     ax, epsilons = _make_axes(ax), comparison.settings.epsilons
-    *series, non_private, majority = comparison.make_accuracy_series()
+    *series, non_private, plain, majority = comparison.make_accuracy_series()
     for index, line in enumerate(series):
         style = get_series_style(index)
         ax.plot(line.x, line.y, label=line.label, **style)
         ax.fill_between(line.x, line.low, line.high, color=style["color"], alpha=0.14, linewidth=0)
-    for line, dashes in ((non_private, ":"), (majority, "--")):
+    for line, dashes in ((non_private, ":"), (plain, "-."), (majority, "--")):
         ax.axhline(line.y[0], linestyle=dashes, color=REFERENCE_COLOUR, label=line.label)
     ax.set_xscale("log")
     ax.set_xticks(epsilons, [format_rounded_up(epsilon) for epsilon in epsilons])

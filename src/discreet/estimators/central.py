@@ -62,8 +62,9 @@ class CentralNB(PrivateEstimator):
     Parameters
     ----------
     epsilon : float, default 1.0
-        Per person and total: the whole budget of one ``fit``. ``math.inf`` is the exact binned
-        classifier.
+        Per person and total: the whole budget of one ``fit``. ``math.inf`` takes the same steps
+        without noise, which is what a large epsilon tends to; with ``selection=False`` and
+        ``corrections=False`` it is plain Naive Bayes on bins. It promises nothing.
     delta : float, default 0
         Above zero, Gaussian noise is used where it is less than without (many features); where it
         is not, the promise is the stronger one, with a delta of 0.
