@@ -16,6 +16,7 @@ from discreet.arrays import Floats
 from discreet.central.budget import PUBLIC_SCHEMA_ASSUMPTION, CentralSettings
 from discreet.central.training import Method
 from discreet.errors import PrivacyError, SchemaError
+from discreet.estimators import sklearn_context
 from discreet.estimators.base import CheckedParams, TrainingRows, get_class_prior
 from discreet.estimators.fit_history import hash_rows
 from discreet.estimators.parameters import (
@@ -41,6 +42,7 @@ from discreet.randomness import as_random
 from discreet.schema.schema import Schema
 from discreet.statistics.statistics import Statistics
 from discreet.tables.contributions import ContributionBound, MissingPerson
+from discreet.tables.key_columns import describe_repeated_ids, find_repeated_ids_in_memory
 from discreet.tables.source import InMemorySource, Source, TableSource
 
 __all__ = ["CentralNB"]
@@ -255,9 +257,13 @@ class CentralNB(PrivateEstimator):
         -------
         self
         """
-        X, persons = split_persons(X, self._check_params()["person"], persons)
+        params = self._check_params()
+        X, persons = split_persons(X, params["person"], persons)
         if persons is not None:
             check_consistent_length(X, persons)
+        elif not self._is_exact and params["schema"] is not None and hasattr(X, "columns"):
+            columns = {str(name): X[name] for name in X.columns if isinstance(name, str)}
+            _warn_of_repeated_ids(find_repeated_ids_in_memory(columns, params["schema"]))
         return self._fit_table(X, y, sample_weight, persons)
 
     def open_source(
@@ -310,6 +316,8 @@ class CentralNB(PrivateEstimator):
         """
         if not isinstance(source, TableSource):
             source = self.open_source(source, **options)
+        if source.bound is None and not self._is_exact:
+            _warn_of_repeated_ids(source.find_repeated_ids())
         earlier_guarantee = getattr(self, "guarantee_", None)
         params = self._start_fit()
         if source.bound != _make_bound(params):
@@ -378,6 +386,11 @@ class CentralNB(PrivateEstimator):
             return statistics
         scoring = replace(statistics.scoring, prior=tuple(class_prior.tolist()))
         return replace(statistics, scoring=scoring)
+
+
+def _warn_of_repeated_ids(names: list[str]) -> None:
+    if names:
+        sklearn_context.warn_user(describe_repeated_ids(names))
 
 
 def _make_bound(params: CheckedParams, persons: Any = None) -> ContributionBound | None:

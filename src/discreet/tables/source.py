@@ -47,6 +47,7 @@ from discreet.tables.in_memory import (
     count_bins,
     count_table,
 )
+from discreet.tables.key_columns import find_repeated_ids
 from discreet.tables.person_queries import limit_person_rows
 from discreet.tables.queries import Queries, make_not_a_number_error
 
@@ -337,6 +338,7 @@ class TableSource(Source):
         bound: ContributionBound | None = None,
     ) -> None:
         self.schema, self.source, self.progress, self.bound = schema, source, progress, bound
+        self.table_name = table
         self.max_cached_rows = MAX_CACHED_ROWS_REMOTE
         wanted_columns = [*schema.names, schema.target]
         id_columns = []
@@ -402,6 +404,10 @@ class TableSource(Source):
         has_name = isinstance(self.source, str) and "://" not in self.source
         source_name = self.source if has_name else "the table"
         return FormatError(f"{source_name}: has no rows; give a table with one row per person")
+
+    def find_repeated_ids(self) -> list[str]:
+        """Columns that look like ids of persons of whom the table has several rows."""
+        return find_repeated_ids(self.source, self.schema, self.table_name)
 
     def iter_batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """Arrow batches of all rows, in the keys and numbers that the counts are made of."""
