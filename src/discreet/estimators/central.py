@@ -258,12 +258,15 @@ class CentralNB(PrivateEstimator):
         self
         """
         params = self._check_params()
+        schema, bound = params["schema"], _make_bound(params, persons)
+        if bound is not None and schema is not None:
+            bound.check_schema(schema)
         X, persons = split_persons(X, params["person"], persons)
         if persons is not None:
             check_consistent_length(X, persons)
-        elif not self._is_exact and params["schema"] is not None and hasattr(X, "columns"):
-            columns = {str(name): X[name] for name in X.columns if isinstance(name, str)}
-            _warn_of_repeated_ids(find_repeated_ids_in_memory(columns, params["schema"]))
+        elif not self._is_exact and schema is not None and hasattr(X, "columns"):
+            columns = {name: X[name] for name in X.columns if isinstance(name, str)}
+            _warn_of_repeated_ids(find_repeated_ids_in_memory(columns, schema))
         return self._fit_table(X, y, sample_weight, persons)
 
     def open_source(
@@ -316,8 +319,6 @@ class CentralNB(PrivateEstimator):
         """
         if not isinstance(source, TableSource):
             source = self.open_source(source, **options)
-        if source.bound is None and not self._is_exact:
-            _warn_of_repeated_ids(source.find_repeated_ids())
         earlier_guarantee = getattr(self, "guarantee_", None)
         params = self._start_fit()
         if source.bound != _make_bound(params):
@@ -325,6 +326,8 @@ class CentralNB(PrivateEstimator):
                 "the table was opened with another person or rows_per_person than this estimator "
                 "has; open it again with open_source"
             )
+        if source.bound is None and not self._is_exact:
+            _warn_of_repeated_ids(source.find_repeated_ids())
         schema, raw_source = source.schema, source.source
         if isinstance(raw_source, (str, Path)):
             source_name = source_key = str(raw_source)
