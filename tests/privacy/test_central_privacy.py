@@ -428,8 +428,8 @@ def test_twin_noise_for_one_step_of_a_weight(monkeypatch, released):
     """Noise for a change of one in what a record changes by 1024."""
     real = budget_module.Budget.spend_on_noise
 
-    def noise(budget, name, share, sensitivity=1):
-        return real(budget, name, share, 1 if name == released else sensitivity)
+    def noise(budget, name, share, sensitivity=1, coordinates=1):
+        return real(budget, name, share, 1 if name == released else sensitivity, coordinates)
 
     monkeypatch.setattr(budget_module.Budget, "spend_on_noise", noise)
     if released == "choice":

@@ -16,6 +16,7 @@ from discreet.arrays import Floats
 from discreet.central.budget import CentralSettings, list_schema_assumptions
 from discreet.central.training import Method
 from discreet.errors import PrivacyError, SchemaError
+from discreet.estimators import sklearn_context
 from discreet.estimators.base import CheckedParams, TrainingRows, get_class_prior
 from discreet.estimators.fit_history import hash_rows
 from discreet.estimators.parameters import (
@@ -41,6 +42,7 @@ from discreet.randomness import as_random
 from discreet.schema.schema import Schema
 from discreet.statistics.statistics import Statistics
 from discreet.tables.contributions import ContributionBound, MissingPerson
+from discreet.tables.key_columns import describe_repeated_ids, find_repeated_ids_in_memory
 from discreet.tables.source import InMemorySource, Source, TableSource
 
 __all__ = ["CentralNB"]
@@ -256,9 +258,16 @@ class CentralNB(PrivateEstimator):
         -------
         self
         """
-        X, persons = split_persons(X, self._check_params()["person"], persons)
+        params = self._check_params()
+        schema, bound = params["schema"], _make_bound(params, persons)
+        if bound is not None and schema is not None:
+            bound.check_schema(schema)
+        X, persons = split_persons(X, params["person"], persons)
         if persons is not None:
             check_consistent_length(X, persons)
+        elif not self._is_exact and schema is not None and hasattr(X, "columns"):
+            columns = {name: X[name] for name in X.columns if isinstance(name, str)}
+            _warn_of_repeated_ids(find_repeated_ids_in_memory(columns, schema))
         return self._fit_table(X, y, sample_weight, persons)
 
     def open_source(
@@ -318,6 +327,8 @@ class CentralNB(PrivateEstimator):
                 "the table was opened with another person or rows_per_person than this estimator "
                 "has; open it again with open_source"
             )
+        if source.bound is None and not self._is_exact:
+            _warn_of_repeated_ids(source.find_repeated_ids())
         schema, raw_source = source.schema, source.source
         if isinstance(raw_source, (str, Path)):
             source_name = source_key = str(raw_source)
@@ -379,6 +390,11 @@ class CentralNB(PrivateEstimator):
             return statistics
         scoring = replace(statistics.scoring, prior=tuple(class_prior.tolist()))
         return replace(statistics, scoring=scoring)
+
+
+def _warn_of_repeated_ids(names: list[str]) -> None:
+    if names:
+        sklearn_context.warn_user(describe_repeated_ids(names))
 
 
 def _make_bound(params: CheckedParams, persons: Any = None) -> ContributionBound | None:

@@ -318,6 +318,7 @@ def _format_ids(persons: Any, bound: ContributionBound, tokens: Sequence[str]) -
 
 def _format_id(value: Any, person: str) -> str:
     """An id as text that all engines share."""
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, Decimal) and not value % 1:
         return str(int(value))
     is_exact = isinstance(value, float) and not value % 1 and abs(value) < MAX_EXACT_ID

@@ -33,11 +33,11 @@ from discreet.tables.contributions import (
     make_id_error,
     make_missing_id_error,
 )
-from discreet.tables.engines import fetch_arrow
+from discreet.tables.engines import fetch_arrow, handle_read_errors, hold_rows, open_rows
 from discreet.tables.frames import make_unknown_text
 from discreet.tables.queries import clip_number
 
-__all__ = ["limit_person_rows"]
+__all__ = ["limit_person_rows", "open_person_rows"]
 
 
 def limit_person_rows(
@@ -109,6 +109,34 @@ def limit_person_rows(
     if weight_name is not None:
         used_columns[weight_name] = rows[names["person_weight"]].cast("float64")
     return rows.select(**used_columns)
+
+
+def open_person_rows(
+    source: Any,
+    bound: ContributionBound,
+    schema: Schema,
+    *,
+    table: str | None = None,
+    weight_name: str | None = None,
+) -> Any:
+    """Open a table with at most ``bound.rows_per_person`` rows of each person.
+
+    Parameters
+    ----------
+    source : path, glob, URL, Arrow, ibis or Spark table
+    bound : ContributionBound
+    schema : Schema
+        Its columns are used, and the class.
+    table : str, optional
+        Name of the table, for a database URL.
+    weight_name : str, optional
+        As for :func:`limit_person_rows`.
+    """
+    bound.check_schema(schema)
+    columns = [*schema.names, schema.target]
+    with handle_read_errors(source):
+        rows = open_rows(source, [*columns, bound.person], table=table)
+        return hold_rows(limit_person_rows(rows, bound, columns, schema, weight_name=weight_name))
 
 
 def _make_person_key(table: Any, bound: ContributionBound, tokens: Sequence[str]) -> Any:

@@ -36,7 +36,6 @@ from discreet.tables.counting import Progress, TableCounter, read_objects
 from discreet.tables.engines import (
     get_source_kind,
     handle_read_errors,
-    hold_rows,
     iter_arrow_batches,
     open_rows,
 )
@@ -47,7 +46,8 @@ from discreet.tables.in_memory import (
     count_bins,
     count_table,
 )
-from discreet.tables.person_queries import limit_person_rows
+from discreet.tables.key_columns import find_repeated_ids
+from discreet.tables.person_queries import open_person_rows
 from discreet.tables.queries import Queries, make_not_a_number_error
 
 __all__ = ["InMemorySource", "Sampling", "Source", "TableSource"]
@@ -337,26 +337,22 @@ class TableSource(Source):
         bound: ContributionBound | None = None,
     ) -> None:
         self.schema, self.source, self.progress, self.bound = schema, source, progress, bound
+        self.table_name = table
         self.max_cached_rows = MAX_CACHED_ROWS_REMOTE
         wanted_columns = [*schema.names, schema.target]
-        id_columns = []
-        if bound is not None:
-            bound.check_schema(schema)
-            id_columns = [bound.person]
+        id_columns = [] if bound is None else [bound.person]
         is_frame = get_source_kind(source) == "frame"
         opened_source = (
             read_objects(source, schema, wanted_columns + id_columns) if is_frame else source
         )
-        self.rows = open_rows(opened_source, wanted_columns + id_columns, table=table)
-        if bound is not None:
+        if bound is None:
+            self.rows = open_rows(opened_source, wanted_columns, table=table)
+        else:
             self.influence = bound.influence
             self.weight_name = _find_weight_name(schema) if bound.person_weighting else None
-            with handle_read_errors(source):
-                self.rows = hold_rows(
-                    limit_person_rows(
-                        self.rows, bound, wanted_columns, schema, weight_name=self.weight_name
-                    )
-                )
+            self.rows = open_person_rows(
+                opened_source, bound, schema, table=table, weight_name=self.weight_name
+            )
         self.class_cells = Cells.from_schema(schema, schema.target)
         if self.rows.get_backend().name == "duckdb" and self.weight_name is None:
             # it hands such numbers over faster than it could cut them itself
@@ -402,6 +398,10 @@ class TableSource(Source):
         has_name = isinstance(self.source, str) and "://" not in self.source
         source_name = self.source if has_name else "the table"
         return FormatError(f"{source_name}: has no rows; give a table with one row per person")
+
+    def find_repeated_ids(self) -> list[str]:
+        """Columns that look like ids of persons of whom the table has several rows."""
+        return find_repeated_ids(self.source, self.schema, self.table_name)
 
     def iter_batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """Arrow batches of all rows, in the keys and numbers that the counts are made of."""
