@@ -94,7 +94,7 @@ class EpsilonNeeded:
         low_text = (
             f"it may be as small as {format_rounded_up(low, 2)}"
             if low is not None and low < self.epsilon
-            else "none that was tried is smaller"
+            else ("it may be smaller" if low == self.tried[0][0] else "nothing smaller will do")
         )
         high_text = (
             f"is safe from {format_rounded_up(high, 2)} on"
@@ -145,7 +145,7 @@ class AccuracySearch:
         label, share = self.majority
         if share >= self.target:
             sentences.append(
-                f"always saying “{label}” is right for {100 * share:.1f} %, without a classifier."
+                f"Always saying “{label}” is right for {100 * share:.1f} %, without a classifier."
             )
         sentences += [needed.sentence for needed in self.epsilons]
         sentences += [] if self.respondents is None else [self.respondents.sentence]

@@ -16,6 +16,7 @@ from discreet.compare.results import Comparison, MethodResult
 from discreet.display.chart_parts import Axis, format_percent, format_whole_percent, read_stylesheet
 from discreet.display.charts import EstimateRow, render_estimates, render_series
 from discreet.privacy.guarantee import format_rounded_up
+from discreet.schema.schema import format_value
 
 __all__ = ["render_page"]
 
@@ -50,6 +51,7 @@ def render_page(comparison: Comparison, *, command: str, is_invented: bool = Fal
         _render_focus(comparison),
         _render_respondents(comparison),
         _render_accuracy_search(comparison),
+        _render_ranking(comparison),
         _render_methods(comparison),
         _render_reading_guide(comparison),
         _render_footer(comparison, command),
@@ -172,6 +174,38 @@ def _render_accuracy_search(comparison: Comparison) -> str:
     )
 
 
+def _render_ranking(comparison: Comparison) -> str:
+    """Areas under curves, where a decision needs another threshold than the most probable class."""
+    classes = comparison.schema.classes
+    ranked_text = (
+        f"Of “{format_value(classes[1])}”" if len(classes) == 2 else "Means over the classes"
+    )
+    chance_text = ""
+    if len(classes) == 2:
+        label, share = comparison.majority_class
+        positive_share = share if label == format_value(classes[1]) else 1 - share
+        chance_text = f", and the average precision {format_percent(positive_share)}"
+    table_rows = "".join(
+        f"<tr><td>{escape(result.trust)}</td><td>{escape(result.method)}</td>"
+        f'<td class="number">{_format_epsilon(result.epsilon)}</td>'
+        f'<td class="number">{_format_range(result.auc, result.auc_interval)}</td>'
+        '<td class="number">'
+        f"{_format_range(result.average_precision, result.average_precision_interval)}</td></tr>"
+        for result in (*comparison.results, comparison.non_private)
+    )
+    return (
+        "<section><h2>Who is ranked first</h2>"
+        f'<p class="lead">{escape(ranked_text)}, whatever threshold decides. By chance the AUC is '
+        f"50 %{escape(chance_text)}.</p>"
+        '<div class="wide" tabindex="0" role="region" aria-label="Ranking">'
+        '<table class="plain"><thead><tr><th scope="col" class="text">trust</th>'
+        '<th scope="col" class="text">method</th><th scope="col" class="number">epsilon</th>'
+        '<th scope="col" class="number">AUC</th>'
+        '<th scope="col" class="number">average precision</th></tr></thead>'
+        f"<tbody>{table_rows}</tbody></table></div></section>"
+    )
+
+
 def _render_methods(comparison: Comparison) -> str:
     table_rows = ""
     has_choices = len(comparison.settings.methods) > len(comparison.trust_models)
@@ -190,8 +224,6 @@ def _render_methods(comparison: Comparison) -> str:
         "method",
         ">epsilon",
         ">accuracy",
-        ">AUC",
-        ">average precision",
         ">log loss",
         ">calibration error",
         ">time to train (s)",
@@ -229,6 +261,10 @@ def _render_table(column_heads: Sequence[str], table_rows: str) -> str:
     )
 
 
+def _format_epsilon(epsilon: float) -> str:
+    return "∞" if math.isinf(epsilon) else format_rounded_up(epsilon)
+
+
 def _format_range(share: float, interval: tuple[float, float]) -> str:
     low, high = interval
     if math.isnan(share):
@@ -239,10 +275,8 @@ def _format_range(share: float, interval: tuple[float, float]) -> str:
 def _render_row(result: MethodResult, method_text: str) -> str:
     log_loss, (low, high) = result.log_loss, result.log_loss_interval
     cell_texts = (
-        "∞" if result.epsilon == float("inf") else format_rounded_up(result.epsilon),
+        _format_epsilon(result.epsilon),
         _format_range(result.accuracy, result.accuracy_interval),
-        _format_range(result.auc, result.auc_interval),
-        _format_range(result.average_precision, result.average_precision_interval),
         f"{log_loss:.3f} ({low:.3f} to {high:.3f})",
         _format_range(result.calibration_error, result.calibration_interval),
         f"{result.training_seconds:.2f}",
