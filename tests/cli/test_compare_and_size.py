@@ -57,6 +57,8 @@ def test_compare_has_every_figure_for_every_trust_model(compared):
         for score, interval in (
             ("log_loss", "log_loss_interval"),
             ("calibration_error", "calibration_interval"),
+            ("auc", "auc_interval"),
+            ("average_precision", "average_precision_interval"),
         ):
             low, high = one[interval]
             assert 0 <= low <= one[score] <= high
@@ -123,6 +125,29 @@ class Tags(HTMLParser):
 
     def handle_endtag(self, tag):
         self.closed_in_order &= bool(self.open) and self.open.pop() == tag
+
+
+@pytest.mark.slow
+def test_an_accuracy_is_searched_for(folder):
+    words = ["compare", "people.csv", "--schema", "schema.json", "--epsilon", "1,2", "--methods",
+             "histogram,auto", "--folds", "3", "--accuracy"]  # fmt: skip
+    done = run(folder, *words, "0.78", "--report", str(folder / "search.html"), "--json")
+    assert done.exit_code == 0, done.output
+    search = json.loads(done.stdout)["accuracy_search"]
+    central, local = search["epsilons"]
+    assert (central["trust"], local["trust"]) == ("central", "local")
+    reached = dict(zip([t[0] for t in central["tried"]], central["tried"], strict=True))
+    assert reached[central["epsilon"]][1] >= 0.78
+    assert all(t[1] < 0.78 for t in central["tried"] if t[0] < central["epsilon"])
+    assert search["respondents"]["target"] == 0.78
+    assert "has read raw data" in search["sentences"][-1]
+    page = (folder / "search.html").read_text()
+    assert "Epsilon for 78 %" in page
+    assert "has read raw data" in page
+    text = run(folder, *words, "0.6").stdout
+    assert "Always saying “no” is right for" in text
+    assert "What reaches 60 % with 1,000 people to learn from" in text
+    assert run(folder, *words, "78").exit_code == 2
 
 
 @pytest.mark.parametrize(

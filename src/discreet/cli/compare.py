@@ -35,6 +35,7 @@ PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi
     epilog=format_example(
         "discreet compare people.csv --schema people.schema.json --report trust.html",
         "discreet compare people.parquet --schema s.json --epsilon 1 --trust local --methods all",
+        "discreet compare people.csv --schema people.schema.json --accuracy 0.78",
     )
 )
 @click.argument("data")
@@ -83,6 +84,11 @@ PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi
     default=0,
     show_default=True,
     help="The same seed gives the same figures.",
+)
+@click.option(
+    "--accuracy",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Also search the smallest epsilon, and the respondents, that reach this accuracy.",
 )
 @click.option("--report", type=make_output("report"), help="Also write a report: one HTML file.")
 @json_option
@@ -186,6 +192,7 @@ def print_comparison(comparison: Comparison) -> None:
             f"{cell.bytes_per_person:,.{byte_digits}f}",
         )
     printer.print(cost_table)
+    printer.print(_make_ranking_table(comparison))
     majority_class, majority_share = comparison.majority_class
     printer.print(
         f"always “{majority_class}”: {100 * majority_share:.1f} %; none: the central classifier "
@@ -199,6 +206,33 @@ def print_comparison(comparison: Comparison) -> None:
         printer.print(f"left out: {method_name}, because {skip_reason}")
     if comparison.respondents_needed is not None:
         printer.print(f"\n{comparison.respondents_needed.sentence}")
+    if comparison.accuracy_search is not None:
+        printer.print("\n" + "\n".join(comparison.accuracy_search.sentences))
+
+
+def _make_ranking_table(comparison: Comparison) -> Any:
+    """Make a table of the areas under curves of the best method of each trust model."""
+    from discreet.privacy.guarantee import format_rounded_up
+    from discreet.schema.schema import format_value
+
+    focus_epsilon, classes = comparison.settings.focus_epsilon, comparison.schema.classes
+    ranked = f"of “{format_value(classes[1])}”" if len(classes) == 2 else "mean over the classes"
+    ranking_table = make_table(
+        f"ranking at epsilon {format_rounded_up(focus_epsilon)} in %, {ranked}: AUC (50 is chance) "
+        "and average precision",
+        "trust", ">AUC", ">av. precision",
+    )  # fmt: skip
+    best_results = [
+        comparison.find_best(trust_model, focus_epsilon) for trust_model in comparison.trust_models
+    ]
+    for result in (*best_results, comparison.non_private):
+        ranking_table.add_row(
+            result.trust,
+            f"{100 * result.auc:.1f} ±{100 * _compute_half_width(result.auc_interval):.1f}",
+            f"{100 * result.average_precision:.1f} "
+            f"±{100 * _compute_half_width(result.average_precision_interval):.1f}",
+        )
+    return ranking_table
 
 
 def _make_epsilon_table(comparison: Comparison) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.compare.epsilon_search import AccuracySearch, search_epsilon
 from discreet.compare.methods import METHODS
 from discreet.compare.results import (
     ACCURACY_TOLERANCE,
@@ -30,7 +31,7 @@ from discreet.compare.results import (
 from discreet.errors import EstimationError, PrivacyWarning, SchemaError
 from discreet.model.evaluation import Scores, score_model, split_folds
 from discreet.schema.cells import format_missing_columns, is_missing
-from discreet.schema.schema import Schema
+from discreet.schema.schema import Schema, format_value
 
 __all__ = ["Comparison", "ComparisonSettings", "compare_methods", "read_labelled_rows"]
 
@@ -114,6 +115,7 @@ def compare_methods(
                 report_progress(run_number, run_count)
         results = [result for result in results if result.method not in skipped_methods]
         respondents_needed = run.estimate_respondents_needed(results, settings.focus_epsilon)
+        accuracy_search = run.search_accuracy(results, non_private)
     if not results:
         raise EstimationError(f"no method could be tried: {'; '.join(skipped_methods.values())}")
     if report_progress:
@@ -128,6 +130,7 @@ def compare_methods(
         plain,
         respondents_needed,
         skipped_methods,
+        accuracy_search,
     )
 
 
@@ -229,23 +232,61 @@ class _ComparisonRun:
             report_sizes.append(len(respondent.report(row).to_json().encode()))
         return float(np.mean(report_sizes))
 
+    def search_accuracy(
+        self, results: Sequence[MethodResult], non_private: MethodResult
+    ) -> AccuracySearch | None:
+        """Search what reaches the accuracy that was asked for; None if none was."""
+        target_accuracy = self.settings.accuracy
+        if target_accuracy is None:
+            return None
+        needed_epsilons = [
+            search_epsilon(
+                [result for result in results if result.trust == trust],
+                target_accuracy,
+                non_private,
+                self.score_method,
+            )
+            for trust in dict.fromkeys(result.trust for result in results)
+        ]
+        respondents = self.estimate_respondents_needed(
+            results, self.settings.focus_epsilon, target_accuracy
+        )
+        class_values, class_counts = np.unique(
+            [format_value(label) for label in self.y], return_counts=True
+        )
+        majority_index = int(np.argmax(class_counts))
+        return AccuracySearch(
+            target_accuracy,
+            len(self.make_splits()[0][1]),
+            (str(class_values[majority_index]), class_counts[majority_index] / len(self.y)),
+            tuple(needed_epsilons),
+            respondents,
+        )
+
     def estimate_respondents_needed(
-        self, results: Sequence[MethodResult], epsilon: float
+        self,
+        results: Sequence[MethodResult],
+        epsilon: float,
+        asked_accuracy: float | None = None,
     ) -> RespondentsNeeded | None:
-        """Find how many respondents (rows drawn with replacement) match the central accuracy."""
+        """Find how many respondents (rows drawn with replacement) match an accuracy.
+
+        That of the central classifier at this epsilon, unless another is asked for.
+        """
         epsilon_results = [result for result in results if result.epsilon == epsilon]
         central_accuracies = [
             result.accuracy for result in epsilon_results if result.trust == "central"
         ]
         local_results = [result for result in epsilon_results if result.trust == "local"]
-        if not central_accuracies or not local_results:
+        if not local_results or (asked_accuracy is None and not central_accuracies):
             return None
-        target_accuracy = max(central_accuracies)
+        target_accuracy = max(central_accuracies) if asked_accuracy is None else asked_accuracy
         best_local = max(local_results, key=lambda result: result.accuracy)
         splits = self.make_splits()[:MAX_TRIAL_SPLITS]
         training_people = len(splits[0][1])
         trials = [(training_people, best_local.accuracy, best_local.accuracy_interval)]
-        sufficient_accuracy = target_accuracy - ACCURACY_TOLERANCE
+        tolerance = ACCURACY_TOLERANCE if asked_accuracy is None else 0.0
+        sufficient_accuracy = target_accuracy - tolerance
         while (
             trials[-1][1] < sufficient_accuracy
             and RESPONDENT_GROWTH * trials[-1][0] <= self.settings.most_respondents
@@ -262,6 +303,7 @@ class _ComparisonRun:
             training_people,
             _find_crossing(trials, sufficient_accuracy),
             tuple(trials),
+            asked_accuracy is not None,
         )
 
     def _score_respondents(

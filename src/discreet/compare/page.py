@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
@@ -13,6 +14,7 @@ from discreet.display.chart_parts import Axis, format_percent, format_whole_perc
 from discreet.display.charts import EstimateRow, render_estimates, render_series
 from discreet.display.html_page import assemble_page, read_page_style
 from discreet.privacy.guarantee import format_rounded_up
+from discreet.schema.schema import format_value
 
 __all__ = ["render_page"]
 
@@ -43,6 +45,8 @@ def render_page(comparison: Comparison, *, command: str, is_invented: bool = Fal
         _render_curve(comparison),
         _render_focus(comparison),
         _render_respondents(comparison),
+        _render_accuracy_search(comparison),
+        _render_ranking(comparison),
         _render_methods(comparison),
         _render_reading_guide(comparison),
         _render_footer(comparison, command),
@@ -136,6 +140,63 @@ def _render_respondents(comparison: Comparison) -> str:
     )
 
 
+def _render_accuracy_search(comparison: Comparison) -> str:
+    search = comparison.accuracy_search
+    if search is None:
+        return ""
+    question, *answers, warning = search.sentences
+    table_rows = "".join(
+        f"<tr><td>{escape(needed.trust)}</td><td>{escape(needed.method)}</td>"
+        f'<td class="number">{format_rounded_up(epsilon)}</td>'
+        f'<td class="number">{_format_range(accuracy, interval)}</td></tr>'
+        for needed in search.epsilons
+        for epsilon, accuracy, interval in needed.tried
+    )
+    answer_items = "".join(f"<li>{escape(answer)}</li>" for answer in answers)
+    return (
+        f"<section><h2>Epsilon for {100 * search.target:g} %</h2>"
+        f'<p class="lead">{escape(question)}</p><ul>{answer_items}</ul>'
+        f'<p class="warning">{escape(warning)}</p>'
+        '<div class="wide" tabindex="0" role="region" aria-label="Epsilons that were tried">'
+        '<table class="plain"><thead><tr><th scope="col" class="text">trust</th>'
+        '<th scope="col" class="text">method</th><th scope="col" class="number">epsilon</th>'
+        '<th scope="col" class="number">accuracy (95 % interval)</th></tr></thead>'
+        f"<tbody>{table_rows}</tbody></table></div></section>"
+    )
+
+
+def _render_ranking(comparison: Comparison) -> str:
+    """Areas under curves, where a decision needs another threshold than the most probable class."""
+    classes = comparison.schema.classes
+    ranked_text = (
+        f"Of “{format_value(classes[1])}”" if len(classes) == 2 else "Means over the classes"
+    )
+    chance_text = ""
+    if len(classes) == 2:
+        label, share = comparison.majority_class
+        positive_share = share if label == format_value(classes[1]) else 1 - share
+        chance_text = f", and the average precision {format_percent(positive_share)}"
+    table_rows = "".join(
+        f"<tr><td>{escape(result.trust)}</td><td>{escape(result.method)}</td>"
+        f'<td class="number">{_format_epsilon(result.epsilon)}</td>'
+        f'<td class="number">{_format_range(result.auc, result.auc_interval)}</td>'
+        '<td class="number">'
+        f"{_format_range(result.average_precision, result.average_precision_interval)}</td></tr>"
+        for result in (*comparison.results, comparison.non_private)
+    )
+    return (
+        "<section><h2>Who is ranked first</h2>"
+        f'<p class="lead">{escape(ranked_text)}, whatever threshold decides. By chance the AUC is '
+        f"50 %{escape(chance_text)}.</p>"
+        '<div class="wide" tabindex="0" role="region" aria-label="Ranking">'
+        '<table class="plain"><thead><tr><th scope="col" class="text">trust</th>'
+        '<th scope="col" class="text">method</th><th scope="col" class="number">epsilon</th>'
+        '<th scope="col" class="number">AUC</th>'
+        '<th scope="col" class="number">average precision</th></tr></thead>'
+        f"<tbody>{table_rows}</tbody></table></div></section>"
+    )
+
+
 def _render_methods(comparison: Comparison) -> str:
     table_rows = ""
     has_choices = len(comparison.settings.methods) > len(comparison.trust_models)
@@ -192,15 +253,21 @@ def _render_table(column_heads: Sequence[str], table_rows: str) -> str:
     )
 
 
+def _format_epsilon(epsilon: float) -> str:
+    return "∞" if math.isinf(epsilon) else format_rounded_up(epsilon)
+
+
 def _format_range(share: float, interval: tuple[float, float]) -> str:
     low, high = interval
+    if math.isnan(share):
+        return "-"
     return f"{format_percent(share)} ({100 * low:.1f} to {100 * min(high, 1):.1f})"
 
 
 def _render_row(result: MethodResult, method_text: str) -> str:
     log_loss, (low, high) = result.log_loss, result.log_loss_interval
     cell_texts = (
-        "∞" if result.epsilon == float("inf") else format_rounded_up(result.epsilon),
+        _format_epsilon(result.epsilon),
         _format_range(result.accuracy, result.accuracy_interval),
         f"{log_loss:.3f} ({low:.3f} to {high:.3f})",
         _format_range(result.calibration_error, result.calibration_interval),
@@ -225,6 +292,10 @@ def _render_reading_guide(comparison: Comparison) -> str:
         "<dt>epsilon</dt><dd>How much one person's data can change what is seen, per person and in "
         "total: anyone who sees it can change their odds on anything about a person by at most a "
         "factor of e<sup>epsilon</sup>: 2.7 at 1, 148 at 5.</dd>"
+        "<dt>AUC</dt><dd>How often a row of a class gets a higher probability of it than a row of "
+        "another: half by chance. Of two classes the second, of more the mean over all.</dd>"
+        "<dt>average precision</dt><dd>Share of right ones among the rows that are most probably "
+        "of a class, averaged over how many are taken; by chance it is the share of the class.</dd>"
         "<dt>calibration error</dt><dd>Mean distance between the model's stated confidence and how "
         "often it is right.</dd>"
         "<dt>log loss</dt><dd>Mean surprise at the true class; smaller is better.</dd>"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from discreet.display.charts import ChartSeries
 from discreet.model.evaluation import Scores
 from discreet.privacy.guarantee import format_rounded_up
 from discreet.schema.schema import Schema, format_value
+
+if TYPE_CHECKING:
+    from discreet.compare.epsilon_search import AccuracySearch
 
 __all__ = [
     "Comparison",
@@ -36,7 +39,8 @@ class ComparisonSettings:
     """The methods and epsilons of a comparison, and the number of training runs.
 
     ``bins`` is how numeric features are cut where people or organisations report cells; "auto"
-    leaves it to the default of each estimator.
+    leaves it to the default of each estimator. ``accuracy`` is one to reach: the smallest epsilon
+    that does is searched for.
     """
 
     epsilons: tuple[float, ...] = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -46,6 +50,7 @@ class ComparisonSettings:
     bins: int | Literal["auto"] = "auto"
     seed: int = 0
     most_respondents: int = 1_000_000
+    accuracy: float | None = None
 
     @property
     def focus_epsilon(self) -> float:
@@ -91,6 +96,17 @@ class MethodResult:
     fold_count: int
     training_seconds: float
     bytes_per_person: float
+    fold_areas: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        # areas are computed once, and the large tables that they follow from are left out
+        areas = tuple((scores.auc, scores.average_precision) for scores in self.fold_scores)
+        object.__setattr__(self, "fold_areas", areas)
+        plain_scores = tuple(
+            replace(scores, ranks=np.zeros((0, 2, 0), dtype=np.int64))
+            for scores in self.fold_scores
+        )
+        object.__setattr__(self, "fold_scores", plain_scores)
 
     @property
     def accuracy(self) -> float:
@@ -123,6 +139,34 @@ class MethodResult:
         """95 % interval of the calibration error of a model trained so."""
         return self._compute_interval("calibration_error")
 
+    @property
+    def auc(self) -> float:
+        """Mean over the folds of the area under the ROC curve."""
+        return self._average_areas(0)[0]
+
+    @property
+    def auc_interval(self) -> Interval:
+        """95 % interval of the area under the ROC curve of a model trained so."""
+        return self._average_areas(0)[1]
+
+    @property
+    def average_precision(self) -> float:
+        """Mean over the folds."""
+        return self._average_areas(1)[0]
+
+    @property
+    def average_precision_interval(self) -> Interval:
+        """95 % interval of the average precision of a model trained so."""
+        return self._average_areas(1)[1]
+
+    def _average_areas(self, position: int) -> tuple[float, Interval]:
+        """Mean and interval over the folds that have an area; NaN with fewer than two."""
+        areas = [fold[position] for fold in self.fold_areas if not math.isnan(fold[position])]
+        if len(areas) < 2:
+            return math.nan, (math.nan, math.nan)
+        low, high = compute_resampled_interval(areas, self.fold_count)
+        return float(np.mean(areas)), (low, min(1.0, high))
+
     def _list_scores(self, metric: str) -> list[float]:
         return [getattr(scores, metric) for scores in self.fold_scores]
 
@@ -137,6 +181,10 @@ class MethodResult:
             "epsilon": self.epsilon,
             "accuracy": self.accuracy,
             "interval": list(self.accuracy_interval),
+            "auc": self.auc,
+            "auc_interval": list(self.auc_interval),
+            "average_precision": self.average_precision,
+            "average_precision_interval": list(self.average_precision_interval),
             "log_loss": self.log_loss,
             "log_loss_interval": list(self.log_loss_interval),
             "calibration_error": self.calibration_error,
@@ -148,17 +196,23 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class RespondentsNeeded:
-    """How many respondents a local collection would need for the accuracy of a central one."""
+    """How many respondents a local collection would need for an accuracy.
+
+    It is that of a central classifier or, with ``is_asked``, one that was asked for.
+    """
 
     epsilon: float
     target: float
     people: int
     respondents: int | None
     tried: tuple[tuple[int, float, Interval], ...]
+    is_asked: bool = False
 
     @property
     def sentence(self) -> str:
         """In words."""
+        if self.is_asked:
+            return self._asked_sentence
         sentence_start = (
             f"The central classifier has {100 * self.target:.1f} % from {self.people:,} people"
         )
@@ -172,6 +226,22 @@ class RespondentsNeeded:
             f"{sentence_start}; a local collection needs about {self.respondents:,} respondents to "
             f"come within {100 * ACCURACY_TOLERANCE:g} points of it, "
             f"{self.respondents / self.people:.1f} times as many."
+        )
+
+    @property
+    def _asked_sentence(self) -> str:
+        """In words, for an accuracy that was asked for."""
+        most_respondents, reached_accuracy, (low, high) = self.tried[-1]
+        reached_text = f"{100 * reached_accuracy:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+        epsilon_text = format_rounded_up(self.epsilon)
+        if self.respondents is None:
+            return (
+                f"local at epsilon {epsilon_text}: {reached_text} with {most_respondents:,} "
+                f"respondents, the most that were tried; {100 * self.target:g} % was not reached."
+            )
+        return (
+            f"local at epsilon {epsilon_text}: about {self.respondents:,} respondents for "
+            f"{100 * self.target:g} %; {most_respondents:,} had {reached_text}."
         )
 
 
@@ -192,6 +262,7 @@ class Comparison:
     plain: MethodResult
     respondents_needed: RespondentsNeeded | None
     skipped_methods: Mapping[str, str] = field(default_factory=dict)
+    accuracy_search: AccuracySearch | None = None
 
     @property
     def trust_models(self) -> list[str]:
@@ -318,6 +389,9 @@ class Comparison:
             if self.respondents_needed is None
             else {**vars(self.respondents_needed), "sentence": self.respondents_needed.sentence},
             "skipped": dict(self.skipped_methods),
+            "accuracy_search": None
+            if self.accuracy_search is None
+            else self.accuracy_search.to_body(),
         }
 
 
