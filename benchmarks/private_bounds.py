@@ -45,7 +45,7 @@ from discreet.schema.schema import format_value
 FOLDER = Path(os.environ.get("DISCREET_DATA", "data"))
 QUANTILE = 0.01
 """Share of the numbers that the quantiles leave outside at each end."""
-SHARES = (0.05, 0.1, 0.2)
+SHARES: tuple[float, ...] = (0.05, 0.1, 0.2)
 """Parts of epsilon 1 that the schema may cost."""
 DELTA = 1e-6
 KNOWN_CLASSES = True
@@ -202,11 +202,14 @@ if __name__ == "__main__":
     parser.add_argument("--way", action="append", choices=list(WAYS))
     parser.add_argument("--set", action="append", default=[], dest="constants")
     parser.add_argument("--infer-classes", action="store_true")
+    parser.add_argument("--share", type=float, action="append", dest="shares")
     options = parser.parse_args()
+    SHARES = tuple(options.shares or SHARES)
     KNOWN_CLASSES = not options.infer_classes
     for constant in options.constants:
         constant_name, _, value = constant.partition("=")
-        setattr(private_bounds, constant_name, Fraction(value))
+        number = int(value) if value.isdigit() else Fraction(value)
+        setattr(private_bounds, constant_name, number)
     warnings.simplefilter("ignore")
     if options.what == "coverage":
         print_coverage(options.names, options.repeats)

@@ -110,6 +110,8 @@ def plan_inference(
         Budget(epsilon, delta)  # refuses what is not a delta
     open_classes = int(draft.classes is None)
     weights = [CLASS_WEIGHT] * open_classes + [1] * sum(map(count_steps, draft.columns))
+    if not draft.columns:
+        raise SchemaError("no column is left besides the class; name at least one feature")
     if not weights:
         raise SchemaError(
             "everything of this schema is given, so that there is nothing to infer; leave out what "

@@ -186,10 +186,12 @@ def make_bounds(lower: float, upper: float, integer: bool) -> tuple[float, float
     Examples
     --------
     >>> make_bounds(17.75, 91.625, True), make_bounds(0.0, 1.484375, False)
-    ((17.0, 91.0), (0.0, 1.5))
+    ((17.0, 91.0), (0.0, 1.49))
     """
-    if max(abs(lower), abs(upper)) <= _POSITIVE_EDGES[0]:  # nothing but zeros
-        return 0.0, 1.0
+    # the cells next to zero hold zeros
+    lower, upper = (0.0 if abs(bound) <= _POSITIVE_EDGES[0] else bound for bound in (lower, upper))
+    if lower == upper:
+        return lower, lower + 1.0
     exponent = math.floor(math.log10((upper - lower) / EQUAL_CELLS))
     exponent = max(exponent, 0) if integer else exponent
     unit = Fraction(10) ** exponent

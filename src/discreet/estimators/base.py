@@ -25,6 +25,7 @@ from discreet.errors import SchemaError
 from discreet.estimation import estimate
 from discreet.estimators.columns import (
     ColumnKind,
+    find_identifiers,
     infer_schema,
     list_columns,
     refuse_unsupported_types,
@@ -32,12 +33,14 @@ from discreet.estimators.columns import (
 )
 from discreet.estimators.labels import match_labels
 from discreet.estimators.parameters import ParamRule
+from discreet.estimators.sklearn_context import warn_user
 from discreet.model import GaussianFactor, NaiveBayesModel, compute_log_posterior
 from discreet.model.explanation import Explanation
 from discreet.privacy.guarantee import Guarantee
 from discreet.schema.cells import format_missing_columns, to_object_array
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Statistics
+from discreet.tables.identifiers import IDENTIFIER_REASON
 from discreet.tables.in_memory import check_weights
 
 __all__ = ["CheckedParams", "NaiveBayesEstimator", "TrainingRows", "get_class_prior"]
@@ -172,6 +175,8 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 for feature in earlier_schema.features
             ]
         columns = dict(zip(column_names, listed_columns, strict=True))
+        if hasattr(self, "feature_names_in_") and earlier_schema is None and classes is None:
+            columns, kinds = self._leave_out_identifiers(columns, kinds)
         if weights is not None and not weights.all():  # a weight of zero is a row that is not there
             if not weights.any():
                 raise SchemaError("sample_weight is zero for every row; give a positive weight")
@@ -191,6 +196,23 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inferred_schema = self._infer_schema(columns, kinds, known_classes, params)
         class_codes = np.searchsorted(known_classes, y).astype(np.int32)
         return TrainingRows(inferred_schema, known_classes, columns, class_codes, weights)
+
+    def _leave_out_identifiers(
+        self, columns: dict[str, Any], kinds: list[ColumnKind]
+    ) -> tuple[dict[str, Any], list[ColumnKind]]:
+        """Leave out columns with names that look like identifiers, and say so."""
+        identifiers = find_identifiers(columns, kinds)
+        if not identifiers or len(identifiers) == len(columns):
+            return columns, kinds
+        warn_user(
+            f"left out: {', '.join(identifiers)} ({IDENTIFIER_REASON}); drop such columns, or "
+            f"write {type(self).__name__}(schema=...) with all that is to be used",
+            UserWarning,
+        )
+        used_kinds = {
+            name: kind for name, kind in zip(columns, kinds, strict=True) if name not in identifiers
+        }
+        return {name: columns[name] for name in used_kinds}, list(used_kinds.values())
 
     def _infer_schema(
         self,

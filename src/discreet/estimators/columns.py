@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from discreet.errors import SchemaError
 from discreet.schema.cells import _to_flat_array, is_missing, parse_numbers
 from discreet.schema.schema import Categorical, Feature, Numeric, Schema, format_value
+from discreet.tables.identifiers import is_identifier
 
 __all__ = [
     "ColumnKind",
+    "find_identifiers",
     "infer_schema",
     "list_columns",
     "refuse_unsupported_types",
@@ -180,6 +182,33 @@ TIME_TYPE_PREFIXES = ("date", "time", "duration")
 """Beginnings of polars' and Arrow's names of date and time types."""
 LIST_TYPE_PREFIXES = ("list", "large_list", "fixed_size_list", "struct", "map")
 """Beginnings of polars' and Arrow's names of nested types."""
+
+
+def find_identifiers(columns: Mapping[str, Any], kinds: Sequence[ColumnKind]) -> list[str]:
+    """Find the columns in which nearly every row has its own value, as in an identifier.
+
+    Parameters
+    ----------
+    columns : mapping of name to column
+    kinds : sequence of {"categorical", "numeric"}
+    """
+    import pandas as pd
+
+    identifiers = []
+    for (name, column), kind in zip(columns.items(), kinds, strict=True):
+        span = None
+        if kind == "numeric":
+            numbers = parse_numbers(Numeric(name), column)
+            values = numbers[np.isfinite(numbers)]
+            if not values.size or (values != np.floor(values)).any():
+                continue  # measured numbers
+            span = float(values.max() - values.min())
+        else:
+            flat_column = _to_flat_array(column)
+            values = flat_column[[not is_missing(value) for value in flat_column]]
+        if is_identifier(name, len(values), len(pd.unique(values)), span):
+            identifiers.append(name)
+    return identifiers
 
 
 def infer_schema(

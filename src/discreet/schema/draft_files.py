@@ -103,6 +103,10 @@ def merge_draft(draft: SchemaDraft, known: SchemaDraft) -> SchemaDraft:
         What is known of some of them.
     """
     column_by_name = {column.name: column for column in draft.columns}
+    if draft.target and known.target and draft.target != known.target:
+        raise SchemaError(
+            f"the draft's target is {known.target}, not {draft.target}; name one and the same"
+        )
     target = draft.target or known.target
     known_columns = [column for column in known.columns if column.name != target]
     missing_names = [column.name for column in known_columns if column.name not in column_by_name]
