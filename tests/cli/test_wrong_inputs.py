@@ -95,7 +95,7 @@ SCHEMAS = {
     "it the lower and upper bounds that you know",
     "infb.json": "age has no public bounds",
     "typo.json": "invalid at fetures: there is no such key; did you mean features?",
-    "typo2.json": "invalid at features.0.uper: there is no such key; did you mean upper?",
+    "typo2.json": "invalid at age.uper: there is no such key; did you mean upper?",
     "notarget.json": "invalid at target: it is missing; add it",
     "dupfeat.json": "two features are named 'age'; rename one",
     "oneclass.json": "bought: 'yes' is the only class, so there is nothing to predict; list at",
@@ -206,7 +206,7 @@ COMMANDS = {
     "cannot be changed: leave it out",
     f"train people.csv {TRAIN} --budget-file blank.yaml": "blank.yaml: this is not a ledger",
     "train people.csv --schema schema.json --epsilon 1 -o ''": "--output is empty; write the name",
-    "predict noversion.json people.csv": 'this model has no version; write "version": 4',
+    "predict noversion.json people.csv": 'this model has no version; write "version": 5',
     "demo --out people.csv": "people.csv: is a file; choose another name for the folder",
     "compare people.csv --schema schema.json --trust ''": "unknown trust model ''; write some of",
     "compare people.csv --schema schema.json --methods auto --trust central": "write some of "

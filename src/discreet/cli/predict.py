@@ -82,6 +82,7 @@ def predict(
     """
     from discreet.cli.predictions import write_predictions
     from discreet.model import NaiveBayesModel
+    from discreet.schema.row_errors import row_offset_context
     from discreet.tables.engines import iter_ordered_batches
 
     trained_model = NaiveBayesModel.read(model)
@@ -103,7 +104,8 @@ def predict(
         rows_done, hidden = 0, output is None and sys.stdout.isatty()
         with show_progress("predicting", hidden=hidden) as report_progress, error_context(data):
             for batch in batches:
-                joint_scores = trained_model.predict_joint_log_proba(batch)
+                with row_offset_context(rows_done):
+                    joint_scores = trained_model.predict_joint_log_proba(batch)
                 yield (
                     joint_scores,
                     None if score_steadiness is None else score_steadiness(batch, joint_scores),
@@ -177,6 +179,7 @@ def evaluate(model: str, data: str, as_json: bool) -> None:
     """
     from discreet.model import NaiveBayesModel
     from discreet.model.evaluation import score_model
+    from discreet.schema.row_errors import row_offset_context
     from discreet.tables.engines import iter_ordered_batches
 
     trained_model = NaiveBayesModel.read(model)
@@ -185,7 +188,8 @@ def evaluate(model: str, data: str, as_json: bool) -> None:
         for batch in iter_ordered_batches(
             data, [*trained_model.inputs.names, trained_model.schema.target]
         ):
-            batch_scores = score_model(trained_model, batch, batch[trained_model.schema.target])
+            with row_offset_context(0 if scores is None else scores.rows):
+                batch_scores = score_model(trained_model, batch, batch[trained_model.schema.target])
             scores = batch_scores if scores is None else scores + batch_scores
             report_progress(scores.rows)
     if scores is None or not scores.rows:

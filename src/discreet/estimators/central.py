@@ -38,6 +38,7 @@ from discreet.randomness import as_random
 from discreet.schema.schema import Schema
 from discreet.statistics.statistics import Statistics
 from discreet.tables.source import InMemorySource, Source, TableSource
+from discreet.tables.source_rows import source_row_context
 
 __all__ = ["CentralNB"]
 
@@ -285,7 +286,8 @@ class CentralNB(PrivateEstimator):
         accounting = FitAccounting(
             self, params, schema, lambda: hash_rows({"": [f"source {source_key}"]}, 1), source_name
         )
-        statistics = self._release_statistics(source, params, accounting.charge_ledger)
+        with source_row_context(raw_source, schema):
+            statistics = self._release_statistics(source, params, accounting.charge_ledger)
         self.n_features_in_ = len(schema.features)
         self.feature_names_in_ = np.array(schema.names, dtype=object)
         return self._finish_fit(

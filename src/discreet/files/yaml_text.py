@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from discreet.errors import FormatError
-from discreet.files.documents import abbreviate_key
+from discreet.files.documents import abbreviate_key, add_article
 
 __all__ = [
     "SET_REFUSAL",
@@ -64,7 +64,9 @@ def convert_yaml_to_json(text: str, kind: str) -> str:
         document = yaml.load(text, Plain)
         return json.dumps(_convert_booleans(document), allow_nan=False)
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        raise FormatError(f"this is not a {kind} in YAML: {_describe_yaml_fault(error)}") from None
+        raise FormatError(
+            f"this is not {add_article(kind)} in YAML: {_describe_yaml_fault(error)}"
+        ) from None
 
 
 def _describe_yaml_fault(error: Exception) -> str:

@@ -17,6 +17,7 @@ from discreet.arrays import Floats, Indices, Integers
 from discreet.errors import EstimationError
 from discreet.model import NaiveBayesModel, compute_log_posterior
 from discreet.schema.cells import encode_classes
+from discreet.schema.row_errors import row_error_context
 from discreet.schema.schema import Value, format_value
 
 __all__ = ["Scores", "compute_wilson_interval", "cross_validate", "score_model", "split_folds"]
@@ -236,7 +237,8 @@ def score_model(model: NaiveBayesModel, rows: Any, truth: Any) -> Scores:
     rows : data frame, Arrow table, mapping of columns or array
     truth : column of classes
     """
-    true_codes = encode_classes(model.schema, truth)
+    with row_error_context(model.schema, {model.schema.target: truth}):
+        true_codes = encode_classes(model.schema, truth)
     log_joint = model.predict_joint_log_proba(rows)
     if len(log_joint) != len(true_codes):
         raise EstimationError(f"{len(log_joint)} rows do not fit {len(true_codes)} classes")
