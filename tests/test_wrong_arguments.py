@@ -70,7 +70,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "records": (fit(X.to_dict("records")), r"X is a list of records; give .*DataFrame\(X\)$"),
     "other names": (fit(X.rename(columns=str.upper)), "X lacks .*: rename 'A' to 'a', 'B' to 'b'"),
     "same names": (fit(pd.concat([X, X], axis=1)), "more than one column named a, b; rename"),
-    "negative weights": (fit(weights=[-1] * 20, max_weight=2), "finite and not negative"),
+    "negative weights": (
+        fit(weights=[-1] * 20, max_weight=2),
+        "a weight is -1; give each row a finite number of at least 0",
+    ),
     "heavy weights": (fit(weights=[3] * 20, max_weight=2), "weight of 3 is above max_weight=2; "),
     "weights without a bound": (fit(weights=[1] * 20), "max_weight"),
     "no values": (lambda: Categorical("a", []), "a: values is empty; list every value"),
@@ -87,7 +90,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "outliers": (
         lambda: Schema([Numeric("a", 0, 1)], "c", ["a", "b"], outliers="clp"),  # type: ignore[arg-type]
-        "outliers='clp'; write one of",
+        "outliers='clp'; write 'error' or 'clip'",
     ),
     "target to infer": (lambda: Schema.infer(X, "nope"), "lacks the column nope; it has a, b"),
     "file of a schema": (lambda: Schema.read("none.json"), "none.json: there is no such file"),
@@ -97,7 +100,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no source": (
         lambda: CentralNB(epsilon=1, schema=SCHEMA).fit_source(None),
-        "rows cannot be read from a NoneType; give an array, a data frame",
+        "rows cannot be read from a value of type NoneType; give an array, a data frame",
     ),
     "source in memory": (
         lambda: CentralNB(epsilon=1, schema=SCHEMA).fit_source({"a": [1]}),

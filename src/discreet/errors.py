@@ -4,7 +4,8 @@
 
     DiscreetError                   base of all
     ├── SchemaError                 a public description (schema, plan, questionnaire, manifest) or
-    │                               a parameter is wrong, or a value is outside the schema
+    │   │                           a parameter is wrong, or a value is outside the schema
+    │   └── RowError                a value in a row of a table is outside the schema
     ├── FormatError                 a file is truncated, tampered with, foreign or too new
     ├── PrivacyError                the request would break a guarantee:
     │   │                             central    a budget that is used up, unbounded weights
@@ -34,6 +35,7 @@ __all__ = [
     "PrivacyError",
     "PrivacyWarning",
     "RefusedError",
+    "RowError",
     "SchemaError",
 ]
 
@@ -44,6 +46,30 @@ class DiscreetError(Exception):
 
 class SchemaError(DiscreetError, ValueError):
     """A public description or a parameter is wrong, or a value is outside the schema."""
+
+
+class RowError(SchemaError):
+    """A value in a row of a table is outside the schema.
+
+    Parameters
+    ----------
+    reason : str
+        What is wrong, and the way out.
+    row : int, optional
+        The row, counted from 0 as pandas and ``discreet predict --explain`` do.
+    """
+
+    def __init__(self, reason: str, row: int | None = None) -> None:
+        super().__init__(reason, row)
+        self.reason, self.row = reason, row
+
+    def __str__(self) -> str:
+        row_note = "" if self.row is None else f" (row {self.row}; the first is 0)"
+        return self.reason + row_note
+
+    def add_rows_before(self, rows_before: int) -> RowError:
+        """The same error, its row counted from the beginning of a longer table."""
+        return RowError(self.reason, None if self.row is None else self.row + rows_before)
 
 
 class FormatError(DiscreetError, ValueError):

@@ -206,7 +206,7 @@ COMMANDS = {
     "cannot be changed: leave it out",
     f"train people.csv {TRAIN} --budget-file blank.yaml": "blank.yaml: this is not a ledger",
     "train people.csv --schema schema.json --epsilon 1 -o ''": "--output is empty; write the name",
-    "predict noversion.json people.csv": 'this model has no version; write "version": 4',
+    "predict noversion.json people.csv": 'this model has no version; write "version": 5',
     "demo --out people.csv": "people.csv: is a file; choose another name for the folder",
     "compare people.csv --schema schema.json --trust ''": "unknown trust model ''; write some of",
     "compare people.csv --schema schema.json --methods auto --trust central": "write some of "

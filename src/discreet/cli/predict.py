@@ -90,6 +90,7 @@ def predict(
     """
     from discreet.cli.predictions import write_predictions
     from discreet.model import NaiveBayesModel
+    from discreet.schema.row_errors import row_offset_context
     from discreet.tables.engines import iter_ordered_batches
 
     trained_model = NaiveBayesModel.read(model)
@@ -111,7 +112,8 @@ def predict(
         rows_done, hidden = 0, output is None and sys.stdout.isatty()
         with show_progress("predicting", hidden=hidden) as report_progress, error_context(data):
             for batch in batches:
-                joint_scores = trained_model.predict_joint_log_proba(batch)
+                with row_offset_context(rows_done):
+                    joint_scores = trained_model.predict_joint_log_proba(batch)
                 yield (
                     joint_scores,
                     None if score_steadiness is None else score_steadiness(batch, joint_scores),
@@ -234,6 +236,7 @@ def evaluate(
     """
     from discreet.estimators.private_scores import make_person_bound
     from discreet.model import NaiveBayesModel
+    from discreet.schema.row_errors import row_offset_context
     from discreet.tables.engines import iter_ordered_batches
 
     refuse_contradictions(
@@ -263,7 +266,8 @@ def evaluate(
             else iter_person_batches(data, trained_model.inputs, bound)
         )
         for batch in batches:
-            batch_scores = score_batch(batch, batch[trained_model.schema.target])
+            with row_offset_context(row_count):
+                batch_scores = score_batch(batch, batch[trained_model.schema.target])
             scores = batch_scores if scores is None else scores + batch_scores
             row_count += batch.num_rows
             report_progress(row_count)

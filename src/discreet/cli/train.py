@@ -144,6 +144,7 @@ def train(
     from discreet.schema.schema import Schema
     from discreet.tables.contributions import ContributionBound
     from discreet.tables.source import TableSource
+    from discreet.tables.source_rows import source_row_context
 
     assert set(METHODS) == set(get_args(training.Method))
     require_budget_file(
@@ -198,13 +199,14 @@ def train(
             )
             return spending.make_account(ledger.path.name)
 
-        released_statistics = training.train(
-            table_source,
-            **training_request,
-            random=CryptoRandom(),
-            charge=None if budget_file is None else charge_ledger,
-            has_ledger=budget_file is not None,
-        )
+        with source_row_context(data, public_schema):
+            released_statistics = training.train(
+                table_source,
+                **training_request,
+                random=CryptoRandom(),
+                charge=None if budget_file is None else charge_ledger,
+                has_ledger=budget_file is not None,
+            )
     write_file(output, estimate(released_statistics).to_json())
     if statistics is not None:
         write_file(statistics, released_statistics.to_json())

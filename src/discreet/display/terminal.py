@@ -74,17 +74,18 @@ class AdaptiveTable(Table):
 
 
 def _spread_width(least_widths: list[int], full_widths: list[int], space: int) -> list[int]:
-    """Widen columns up to their full widths, always the one that is furthest from it.
+    """Widen columns in turn up to their full widths, so that short texts stay on one line.
 
     >>> _spread_width([5, 3, 4], [5, 30, 10], 25)
-    [5, 16, 4]
+    [5, 10, 10]
     """
     column_widths = list(least_widths)
-    for _ in range(space - sum(least_widths)):
-        lacking = [full - width for full, width in zip(full_widths, column_widths, strict=True)]
-        if not any(lacking):
-            break
-        column_widths[lacking.index(max(lacking))] += 1
+    spare_width = space - sum(least_widths)
+    while spare_width > 0 and column_widths != full_widths:
+        for position, full_width in enumerate(full_widths):
+            if column_widths[position] < full_width and spare_width > 0:
+                column_widths[position] += 1
+                spare_width -= 1
     return column_widths
 
 

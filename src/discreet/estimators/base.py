@@ -8,6 +8,7 @@ statistics.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -21,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.arrays import CellCodes, Floats
 from discreet.display.notebook import render_promise_line
-from discreet.errors import SchemaError
+from discreet.errors import RowError, SchemaError
 from discreet.estimation import estimate
 from discreet.estimators.columns import (
     ColumnKind,
@@ -38,7 +39,7 @@ from discreet.model import GaussianFactor, NaiveBayesModel, compute_log_posterio
 from discreet.model.explanation import Explanation
 from discreet.privacy.guarantee import Guarantee
 from discreet.schema.cells import format_missing_columns, to_object_array
-from discreet.schema.schema import Numeric, Schema
+from discreet.schema.schema import Numeric, Schema, abbreviate_value
 from discreet.statistics.statistics import Statistics
 from discreet.tables.identifiers import IDENTIFIER_REASON
 from discreet.tables.in_memory import check_weights
@@ -138,8 +139,11 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         refuse_unsupported_types("y", y if hasattr(y, "dtype") else np.asarray(y))
         y = np.asarray(column_or_1d(y, warn=True))
         check_consistent_length(X, y)
+        _refuse_missing_classes(y)
         check_array(y.reshape(-1, 1), dtype=None, ensure_all_finite=y.dtype.kind == "f")
-        check_classification_targets(y)
+        if params["schema"] is None or y.dtype.kind != "O":  # else each is held against the schema
+            _refuse_mixed_classes(y)
+            check_classification_targets(y)
         weights = None if sample_weight is None else _read_weights(sample_weight, len(y))
         schema: Schema | None = params["schema"]
         if schema is None:
@@ -289,10 +293,22 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"of 1 is required by {type(self).__name__}."
                 )
             return X
+        if isinstance(X, (str, os.PathLike)) or (
+            _is_sequence(X) and len(X) and all(isinstance(row, (str, os.PathLike)) for row in X)
+        ):
+            raise SchemaError(
+                "X is the name of a file, or a list of names; read it first, such as "
+                "pandas.read_csv(name), or use fit_source(name), which CentralNB has"
+            )
         if _is_sequence(X):
             X = _read_list(X)
         if isinstance(X, np.ndarray):
             refuse_unsupported_types("X", X)  # without showing the rows, as scikit-learn would
+            if X.ndim == 1:
+                raise ValueError(
+                    f"Expected 2D array, got 1D array of {len(X)} values instead. Reshape your "
+                    "data: X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row"
+                )
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
 
     def _get_columns(self, X: Any, schema: Schema) -> dict[str, Any]:
@@ -444,6 +460,36 @@ def _refuse_target_among_features(X: Any, y: Any) -> None:
         raise SchemaError(
             f"X holds the column {name!r}, which is y itself: a model of it would be right without "
             "knowing anything; drop the column, or give a schema that lists the features"
+        )
+
+
+def _refuse_missing_classes(y: NDArray[Any]) -> None:
+    """Refuse rows without a class; the message says which is the first."""
+    if y.dtype.kind not in "fO":
+        return
+    import pandas as pd
+
+    is_absent = np.asarray(pd.isna(y))
+    if is_absent.any():
+        count = int(is_absent.sum())
+        raise RowError(
+            f"y contains NaN: {count:,} of {len(y):,} rows {'has' if count == 1 else 'have'} no "
+            "class; remove such rows",
+            int(np.argmax(is_absent)),
+        )
+
+
+def _refuse_mixed_classes(y: NDArray[Any]) -> None:
+    """Refuse text among numbers, which have no order: it would decide which class is the first."""
+    if y.dtype.kind != "O":
+        return
+    is_text = [isinstance(label, str) for label in y]
+    if any(is_text) and not all(is_text):
+        row = is_text.index(not is_text[0])
+        raise RowError(
+            f"y holds text and other values, such as {abbreviate_value(y[0])} and "
+            f"{abbreviate_value(y[row])}; write all classes as text",
+            row,
         )
 
 

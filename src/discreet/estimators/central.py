@@ -44,6 +44,7 @@ from discreet.statistics.statistics import Statistics
 from discreet.tables.contributions import ContributionBound, MissingPerson
 from discreet.tables.key_columns import describe_repeated_ids, find_repeated_ids_in_memory
 from discreet.tables.source import InMemorySource, Source, TableSource
+from discreet.tables.source_rows import source_row_context
 
 __all__ = ["CentralNB"]
 
@@ -337,7 +338,8 @@ class CentralNB(PrivateEstimator):
         accounting = FitAccounting(
             self, params, schema, lambda: hash_rows({"": [f"source {source_key}"]}, 1), source_name
         )
-        statistics = self._release_statistics(source, params, accounting.charge_ledger)
+        with source_row_context(raw_source, schema):
+            statistics = self._release_statistics(source, params, accounting.charge_ledger)
         self.n_features_in_ = len(schema.features)
         self.feature_names_in_ = np.array(schema.names, dtype=object)
         return self._finish_fit(

@@ -18,6 +18,7 @@ from discreet.arrays import CellCodes
 from discreet.errors import SchemaError
 from discreet.estimators import sklearn_context
 from discreet.schema.cells import encode_classes
+from discreet.schema.row_errors import row_error_context
 from discreet.schema.schema import Schema, format_value
 
 __all__ = ["match_labels"]
@@ -47,7 +48,8 @@ def match_labels(schema: Schema, y: NDArray[Any]) -> tuple[NDArray[Any], CellCod
         with suppress(ValueError):  # "0" and 0 are the same class
             numbers = [float(format_value(class_label)) for class_label in schema.classes]
             class_labels = np.array(numbers).astype(y.dtype)
-    return class_labels, encode_classes(schema, y)
+    with row_error_context(schema, {schema.target: y}):
+        return class_labels, encode_classes(schema, y)
 
 
 def _decode_labels(

@@ -19,7 +19,8 @@ from discreet.estimators.parameters import (
     make_number_rule,
 )
 from discreet.schema.cells import Cells
-from discreet.schema.schema import Categorical, Feature, Schema, format_value
+from discreet.schema.row_errors import row_error_context
+from discreet.schema.schema import Categorical, Feature, Schema, format_value, to_plain_value
 from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Statistics, Table
 from discreet.tables.in_memory import count_arrays
@@ -167,8 +168,8 @@ class MixedNB(NaiveBayesEstimator):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         if not is_first and classes is not None and not np.array_equal(self.classes_, classes):
             raise ValueError(
-                f"classes={list(classes)!r} is not the same as on the last call to partial_fit, "
-                f"which was {self.classes_.tolist()!r}"
+                f"classes={to_plain_value(list(classes))!r} is not the same as on the last call to "
+                f"partial_fit, which was {self.classes_.tolist()!r}"
             )
         return self._learn_batch(X, y, classes, sample_weight)
 
@@ -185,9 +186,13 @@ class MixedNB(NaiveBayesEstimator):
         schema = training_rows.schema
         if earlier_statistics is not None:
             earlier_statistics, schema = _widen_statistics(earlier_statistics, schema)
-        statistics = count_arrays(
-            schema, training_rows.columns, training_rows.class_codes, weights=training_rows.weights
-        )
+        with row_error_context(schema, training_rows.columns):
+            statistics = count_arrays(
+                schema,
+                training_rows.columns,
+                training_rows.class_codes,
+                weights=training_rows.weights,
+            )
         if earlier_statistics is not None:
             statistics = earlier_statistics + statistics
         if np.sum(statistics.totals) <= 0:

@@ -21,7 +21,7 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.rounding import to_shortest_float
 from discreet.randomness import Random
 from discreet.schema.cells import MAX_BINS
-from discreet.schema.schema import Schema
+from discreet.schema.schema import Schema, to_plain_value
 from discreet.tables.contributions import MAX_ROWS_PER_PERSON, MissingPerson
 
 __all__ = [
@@ -199,9 +199,7 @@ def _format_short(value: Any) -> str:
     """The value's repr, shortened to one line."""
     short_repr = reprlib.Repr()
     short_repr.maxstring = short_repr.maxother = short_repr.maxlong = 60
-    return " ".join(
-        short_repr.repr(value.item() if isinstance(value, np.generic) else value).split()
-    )
+    return " ".join(short_repr.repr(to_plain_value(value)).split())
 
 
 def _parse_bins(value: Any) -> Any:

@@ -33,6 +33,7 @@ from discreet.estimators.fit_history import (
 from discreet.model import NaiveBayesModel
 from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up, require_paid
 from discreet.randomness import Random
+from discreet.schema.row_errors import row_error_context
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Statistics
 
@@ -204,7 +205,8 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
             lambda: _hash_training_rows(training_rows),
             data_source,
         )
-        release = self._compute_release(training_rows, params, accounting.charge_ledger)
+        with row_error_context(training_rows.schema, training_rows.columns):
+            release = self._compute_release(training_rows, params, accounting.charge_ledger)
         return self._finish_fit(
             training_rows.schema, training_rows.classes, release, accounting, earlier_guarantee
         )

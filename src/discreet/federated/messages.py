@@ -21,6 +21,7 @@ from discreet.federated.crypto.sealing import compute_content_length, compute_se
 from discreet.federated.payload import Payload
 from discreet.federated.refusals import ProtocolError
 from discreet.files.documents import Body, encode_canonical, parse_json
+from discreet.files.fault_places import describe_message, describe_place
 
 __all__ = [
     "CHUNK_BYTES",
@@ -183,8 +184,9 @@ class Message:
             signature = bytes.fromhex(header.signature)
         except ValidationError as error:
             first_error = error.errors()[0]
-            error_path = ".".join(str(path_part) for path_part in first_error["loc"]) or "the top"
-            raise ProtocolError("malformed", f"at {error_path}: {first_error['msg']}") from None
+            error_place = describe_place(first_error, document)
+            reason = describe_message(first_error["msg"])
+            raise ProtocolError("malformed", f"at {error_place}: {reason}") from None
         except ValueError:
             raise ProtocolError("malformed", "the signature is not hexadecimal") from None
         if (header.format, header.version) != ("discreet/message", MESSAGE_VERSION):

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from discreet.errors import FormatError
+from discreet.files.fault_places import describe_message, describe_place, select_faults
 
 __all__ = [
     "STRICT_CONFIG",
@@ -205,18 +206,20 @@ def parse_document(text: str | bytes, kind: str) -> dict[str, Any]:
     """Parse JSON text to a dictionary, or raise an error that says why not."""
     if len(text) > MAX_DOCUMENT_CHARS:
         raise FormatError(
-            f"this {kind} has {len(text)} characters, the limit is {MAX_DOCUMENT_CHARS}"
+            f"this {_name_kind(kind)} has {len(text)} characters, the limit is {MAX_DOCUMENT_CHARS}"
         )
     try:
         document = parse_json(text)
     except RepeatedKeyError as error:
-        raise FormatError(f"this {kind} is ambiguous: {error}; remove one of them") from None
+        raise FormatError(
+            f"this {_name_kind(kind)} is ambiguous: {error}; remove one of them"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise FormatError(_describe_json_fault(text, kind, error)) from None
     if not isinstance(document, dict):
         raise FormatError(
-            f"this is not a {kind}: it holds {_describe_json_type(document)}, not keys with "
-            f"values{_format_hint(kind)}"
+            f"this is not {add_article(kind)}: it holds {_describe_json_type(document)}, not keys "
+            f"with values{_format_hint(kind)}"
         )
     return document
 
@@ -254,6 +257,20 @@ def _format_hint(kind: str) -> str:
     return f"; {COMMAND_BY_KIND[kind]} writes one" if kind in COMMAND_BY_KIND else ""
 
 
+def _name_kind(kind: str) -> str:
+    """The kind of a document as a noun that is singular."""
+    return f"{kind} file" if kind == "statistics" else kind
+
+
+def add_article(kind: str) -> str:
+    """The kind with its article.
+
+    >>> add_article("announcement"), add_article("statistics")
+    ('an announcement', 'a statistics file')
+    """
+    return f"{'an' if kind[0] in 'aeio' else 'a'} {_name_kind(kind)}"
+
+
 def _describe_json_fault(text: str | bytes, kind: str, error: Exception) -> str:
     """Describe why a text is not valid JSON, without quoting it: it may be personal data."""
     first_character = text.lstrip()[:1]
@@ -267,8 +284,8 @@ def _describe_json_fault(text: str | bytes, kind: str, error: Exception) -> str:
     if not first_character:
         return f"this {kind} file is empty{_format_hint(kind)}"
     return (
-        f"this is not a {kind}: it does not begin with an opening brace as JSON does, so it is "
-        f"another file, perhaps a table{_format_hint(kind)}"
+        f"this is not {add_article(kind)}: it does not begin with an opening brace as JSON does, "
+        f"so it is another file, perhaps a table{_format_hint(kind)}"
     )
 
 
@@ -300,8 +317,11 @@ def load_document(
     stated_digest = document.pop("digest", None)
     if stated_format != f"discreet/{kind}":
         raise FormatError(
-            f"this is not a discreet {kind}: its format says {stated_format!r}{_format_hint(kind)}"
+            f"this is not a discreet {_name_kind(kind)}: "
+            + (f"its format says {stated_format!r}" if stated_format else "it has no format")
+            + _format_hint(kind)
         )
+    noun = _name_kind(kind)
     if (
         not isinstance(stated_version, int)
         or isinstance(stated_version, bool)
@@ -310,59 +330,50 @@ def load_document(
         version_note = (
             "has no version" if stated_version is None else f"has the version {stated_version!r}"
         )
-        raise FormatError(f'this {kind} {version_note}; write "version": {version}')
+        raise FormatError(f'this {noun} {version_note}; write "version": {version}')
     if stated_version > version:
         raise FormatError(
-            f"this {kind} has version {stated_version}, this program reads version {version} only; "
+            f"this {noun} has version {stated_version}, this program reads version {version} only; "
             "update discreet"
         )
     if stated_version < version:
         hint = f": {REPEAT_HINT_BY_KIND[kind]}" if kind in REPEAT_HINT_BY_KIND else ""
         raise FormatError(
-            f"this {kind} has version {stated_version}, this program reads version {version} only; "
-            f"make the {kind} again with this release{hint}"
+            f"this {noun} has version {stated_version}, this program reads version {version} only; "
+            f"make the {noun} again with this release{hint}"
         )
     try:
         actual_digest = compute_digest(encode_canonical(document))
     except (RecursionError, UnicodeEncodeError):
-        raise FormatError(f"this {kind} is nested too deeply or holds invalid characters") from None
+        raise FormatError(f"this {noun} is nested too deeply or holds invalid characters") from None
     if stated_digest != actual_digest and (sealed or stated_digest is not None):
         raise FormatError(
-            f"this {kind} was changed or damaged after it was written: "
-            f"its digest says {str(stated_digest)[:20]}…, its content {actual_digest[:20]}…"
+            f"this {noun} was changed or damaged after it was written: "
+            + (
+                f"its digest says {str(stated_digest)[:20]}…"
+                if stated_digest
+                else "it has no digest"
+            )
+            + f", its content {actual_digest[:20]}…"
         )
     del document["format"], document["version"]
     try:
         return shape.model_validate(document)
     except ValidationError as error:
         raise FormatError(
-            f"this {kind} is invalid at {_describe_shape_fault(error, shape, document)}"
+            f"this {noun} is invalid at {_describe_shape_fault(error, shape, document)}"
         ) from None
-
-
-def _describe_place(location: tuple[int | str, ...], document: Any) -> str:
-    """Where something is in a document: by the name of the listed feature or question, if any."""
-    keys: list[str] = []
-    for key in location:
-        if isinstance(document, list) and isinstance(key, int) and key < len(document):
-            document = document[key]
-            name = document.get("name") if isinstance(document, dict) else None
-            keys = [name] if isinstance(name, str) else [*keys, str(key)]
-        else:
-            document = document.get(key) if isinstance(document, dict) else None
-            keys.append(str(key))
-    return ".".join(keys) or "the top"
 
 
 def _describe_shape_fault(error: ValidationError, shape: type[Body], document: Any) -> str:
     """Describe where a document does not match its shape; suggest the key for a misspelt one."""
-    errors = error.errors()
+    errors = select_faults(error.errors(), document)
     first_error = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
-    error_place = _describe_place(first_error["loc"], document)
+    error_place = describe_place(first_error, document)
     if first_error["type"] == "missing":
         return f"{error_place}: it is missing; add it"
     if first_error["type"] != "extra_forbidden":
-        return f"{error_place}: {first_error['msg']}"
+        return f"{error_place}: {describe_message(first_error['msg'])}"
     absent_keys = [str(entry["loc"][-1]) for entry in errors if entry["type"] == "missing"]
     known_keys = [*absent_keys, *sorted(_list_keys(shape.model_json_schema()))]
     close_matches = difflib.get_close_matches(str(first_error["loc"][-1]), known_keys, 1)

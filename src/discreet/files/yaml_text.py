@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from discreet.errors import FormatError
-from discreet.files.documents import abbreviate_key
+from discreet.files.documents import abbreviate_key, add_article
 
 __all__ = [
     "SET_REFUSAL",
@@ -52,7 +52,9 @@ def convert_yaml_to_json(text: str, kind: str, keep_spelling: bool = False) -> s
         document = yaml.load(text, _make_loader(keep_spelling))
         return json.dumps(_convert_keys(document), allow_nan=False)
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        raise FormatError(f"this is not a {kind} in YAML: {_describe_yaml_fault(error)}") from None
+        raise FormatError(
+            f"this is not {add_article(kind)} in YAML: {_describe_yaml_fault(error)}"
+        ) from None
 
 
 def _make_loader(keep_spelling: bool) -> Any:

@@ -24,6 +24,7 @@ from discreet.model.ranking import (
     count_ranks,
 )
 from discreet.schema.cells import encode_classes
+from discreet.schema.row_errors import row_error_context
 from discreet.schema.schema import Value, format_value
 
 __all__ = ["Scores", "cross_validate", "score_joint", "score_model", "split_folds"]
@@ -305,7 +306,8 @@ def score_model(
     costs : sequence of float, optional
         Of missing each class: decisions by cost are scored as well.
     """
-    true_codes = encode_classes(model.schema, truth).astype(np.int64)
+    with row_error_context(model.schema, {model.schema.target: truth}):
+        true_codes = encode_classes(model.schema, truth).astype(np.int64)
     joint_scores = model.predict_joint_log_proba(rows)
     if len(joint_scores) != len(true_codes):
         raise EstimationError(f"{len(joint_scores)} rows do not fit {len(true_codes)} classes")

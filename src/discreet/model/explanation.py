@@ -13,7 +13,7 @@ from discreet.model.factors import CellFactor, Factor, PairFactor
 from discreet.model.strongest_evidence import count_cells, format_share
 from discreet.model.support import CellSupport, NoiseQuantiles, ValueRange
 from discreet.schema.cells import format_missing_columns, get_columns, to_object_array
-from discreet.schema.schema import format_value
+from discreet.schema.schema import abbreviate_value, format_value
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
@@ -166,7 +166,9 @@ def _read_row(row: Any, names: Sequence[str]) -> dict[str, Any]:
             )
         return columns
     if isinstance(row, str) or not hasattr(row, "__iter__"):
-        raise SchemaError(f"{row!r} is to be explained; give a row: values by name, or in order")
+        raise SchemaError(
+            f"{abbreviate_value(row)} is to be explained; give a row: values by name, or in order"
+        )
     row_values = list(row)
     if len(row_values) != len(names):
         raise SchemaError(
@@ -181,7 +183,8 @@ def _find_class(model: NaiveBayesModel, label: Any) -> int:
     class_texts = [format_value(class_label) for class_label in model.schema.classes]
     if format_value(label) not in class_texts:
         raise SchemaError(
-            f"against: {label!r} is not one of the classes ({', '.join(class_texts)})"
+            f"against: {abbreviate_value(label)} is not one of the classes "
+            f"({', '.join(class_texts)})"
         )
     return class_texts.index(format_value(label))
 

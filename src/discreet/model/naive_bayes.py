@@ -41,6 +41,7 @@ from discreet.model.factors import (
 from discreet.privacy.guarantee import Guarantee, GuaranteeBody
 from discreet.schema.cells import Cells, get_columns, parse_numbers, refuse_infinity
 from discreet.schema.projection import Projection, ProjectionBody
+from discreet.schema.row_errors import row_error_context
 from discreet.schema.schema import Schema, SchemaBody
 
 __all__ = ["NaiveBayesModel", "compute_log_posterior"]
@@ -114,6 +115,12 @@ class NaiveBayesModel:
         """Joint: log P(c) + sum of log P(x_j | c), times the temperature: (rows, classes)."""
         input_names = self.inputs.names
         columns = get_columns(rows, input_names)
+        with row_error_context(self.inputs, columns):
+            return self._score_in_blocks(columns)
+
+    def _score_in_blocks(self, columns: Mapping[str, Any]) -> Floats:
+        """The same for columns by name, a block of rows after the other where they are arrays."""
+        input_names = self.inputs.names
         row_count = len(columns[input_names[0]])
         if row_count <= BLOCK_ROWS or not all(
             isinstance(column, np.ndarray) for column in columns.values()

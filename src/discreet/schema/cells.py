@@ -116,8 +116,24 @@ def _make_unseen_error(feature: Categorical, value: Any, unseen: str) -> SchemaE
         noun, way_out = "classes", "add it to the classes"
     return SchemaError(
         f"{feature.name}: {abbreviate_value(value)} is not one of the public {noun} "
-        f"({shown_values}); {way_out}"
+        f"({shown_values}){_describe_near_value(value, listed_values)}{way_out}"
     )
+
+
+def _describe_near_value(value: Any, listed_values: Sequence[Any]) -> str:
+    """Say which listed value differs in case or blanks only, if any does."""
+    if not isinstance(value, str):
+        return "; "
+    for listed_value in map(format_value, listed_values):
+        if "".join(listed_value.split()).casefold() == "".join(value.split()).casefold():
+            same_case = "".join(listed_value.split()) == "".join(value.split())
+            same_blanks = listed_value.casefold() == value.casefold()
+            difference = "blanks" if same_case else "case" if same_blanks else "case and blanks"
+            return (
+                f": {abbreviate_value(value)} differs from {abbreviate_value(listed_value)} only "
+                f"in {difference}; write {abbreviate_value(listed_value)}, or "
+            )
+    return "; "
 
 
 @contextmanager

@@ -99,10 +99,23 @@ def _format_time(moment: datetime) -> str:
 def abbreviate_value(value: Any) -> str:
     """Format a value for an error message, in at most 80 characters."""
     try:
-        text = repr(value)
+        text = repr(to_plain_value(value))
     except ValueError:  # Python writes no whole number of more than 4300 digits
         return "a whole number of thousands of digits"
     return text if len(text) <= 80 else f"{text[:60]}…"
+
+
+def to_plain_value(value: Any) -> Any:
+    """A value whose repr a person would write: numbers and text of NumPy as Python's."""
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(map(to_plain_value, value))
+    if type(value) is dict:
+        return {to_plain_value(key): to_plain_value(item) for key, item in value.items()}
+    if hasattr(value, "isoformat") or type(value).__name__ in ("datetime64", "timedelta64"):
+        return str(value)
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    return value
 
 
 def _to_plain_json(value: Any) -> Any:
@@ -117,7 +130,9 @@ def _to_plain_json(value: Any) -> Any:
 
 def _check_name(name: Any, role: str) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise SchemaError(f"{role} is named {name!r}; write a name, a string that is not empty")
+        raise SchemaError(
+            f"{role} is named {abbreviate_value(name)}; write a name, a string that is not empty"
+        )
 
 
 def _check_flag(name: str, flag_name: str, value: Any) -> bool:
@@ -126,7 +141,7 @@ def _check_flag(name: str, flag_name: str, value: Any) -> bool:
         value_type.__module__ == "numpy" and value_type.__name__ in ("bool", "bool_")
     ):
         return bool(value)
-    raise SchemaError(f"{name}: {flag_name} is {value!r}; write True or False")
+    raise SchemaError(f"{name}: {flag_name} is {abbreviate_value(value)}; write True or False")
 
 
 def refuse_set(name: str, content_name: str, values: Any) -> None:
@@ -139,8 +154,8 @@ def _check_domain(name: str, domain_name: str, values: Any) -> tuple[Value, ...]
     refuse_set(name, domain_name, values)
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise SchemaError(
-            f"{name}: {domain_name} is {values!r}; write a list of every value that may occur, "
-            "such as ['no', 'yes']"
+            f"{name}: {domain_name} is {abbreviate_value(values)}; write a list of every value "
+            "that may occur, such as ['no', 'yes']"
         )
     domain = tuple(entry.item() if hasattr(entry, "item") else entry for entry in values)
     if not domain:
@@ -148,13 +163,15 @@ def _check_domain(name: str, domain_name: str, values: Any) -> tuple[Value, ...]
     for value in domain:
         if not isinstance(value, Value) or (isinstance(value, float) and not math.isfinite(value)):
             raise SchemaError(
-                f"{name}: {value!r} cannot be one of the {domain_name}; use text, whole numbers "
-                "or true/false, and leave missing values to missing="
+                f"{name}: {abbreviate_value(value)} cannot be one of the {domain_name}; use text, "
+                "whole numbers or true/false, and leave missing values to missing="
             )
     seen_texts: set[str] = set()
     for value in domain:
         if (value_text := format_value(value)) in seen_texts:
-            raise SchemaError(f"{name}: {value!r} is listed twice in {domain_name}; remove one")
+            raise SchemaError(
+                f"{name}: {abbreviate_value(value)} is listed twice in {domain_name}; remove one"
+            )
         seen_texts.add(value_text)
     return domain
 
@@ -256,7 +273,7 @@ def _check_feature_names(features: tuple[Feature, ...], target: str) -> None:
     for feature in features:
         if not isinstance(feature, (Categorical, Numeric)):
             raise SchemaError(
-                f"{feature!r} is not a feature; write Categorical(name, values) or "
+                f"{abbreviate_value(feature)} is not a feature; write Categorical(name, values) or "
                 "Numeric(name, lower, upper)"
             )
     feature_names = tuple(feature.name for feature in features)
@@ -384,8 +401,8 @@ class Schema(Document):
         _check_name(target, "the target")
         if isinstance(features, (Categorical, Numeric)) or not isinstance(features, Iterable):
             raise SchemaError(
-                f"features is {features!r}; write a list of Categorical(name, values) and "
-                "Numeric(name, lower, upper)"
+                f"features is {abbreviate_value(features)}; write a list of "
+                "Categorical(name, values) and Numeric(name, lower, upper)"
             )
         refuse_set("a schema", "features", features)
         refuse_set("a schema", "missing_tokens", missing_tokens)
@@ -397,11 +414,13 @@ class Schema(Document):
         ):
             if option_value not in get_args(allowed_values):
                 raise SchemaError(
-                    f"{option_name}={option_value!r}; write one of {get_args(allowed_values)}"
+                    f"{option_name}={abbreviate_value(option_value)}; write "
+                    f"{' or '.join(map(repr, get_args(allowed_values)))}"
                 )
         if isinstance(missing_tokens, (str, bytes)) or not isinstance(missing_tokens, Iterable):
             raise SchemaError(
-                f"missing_tokens is {missing_tokens!r}; write a list, such as ['?'] for one token"
+                f"missing_tokens is {abbreviate_value(missing_tokens)}; write a list, such as "
+                "['?'] for one token"
             )
         for field_name, checked_value in (
             ("features", tuple(features)),
@@ -495,8 +514,8 @@ class Schema(Document):
         schema = load_document(document, "schema", VERSION, SchemaBody, sealed=False).to_schema()
         if len(schema.classes) == 1 and not schema.inferred:
             raise SchemaError(
-                f"{schema.target}: {schema.classes[0]!r} is the only class, so there is nothing to "
-                "predict; list at least two classes"
+                f"{schema.target}: {abbreviate_value(schema.classes[0])} is the only class, so "
+                "there is nothing to predict; list at least two classes"
             )
         return schema
 

@@ -27,6 +27,7 @@ import numpy as np
 from discreet.arrays import Array
 from discreet.errors import SchemaError
 from discreet.schema.cells import Cells, Grid, build_cells, encode_classes, get_columns
+from discreet.schema.row_errors import row_error_context
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Moments, OrderStatistics, Statistics, Table
 from discreet.tables.engines import (
@@ -39,6 +40,7 @@ from discreet.tables.engines import (
 from discreet.tables.frames import convert_to_arrow
 from discreet.tables.in_memory import DEFAULT_REQUEST, CountRequest, count_arrays
 from discreet.tables.queries import Queries, check_numbers
+from discreet.tables.source_rows import source_row_context
 
 __all__ = ["count", "open_table"]
 
@@ -88,7 +90,7 @@ def count(
     if weights is not None and request.moments == "grid":
         raise SchemaError("sums on the grid are whole numbers; weights need moments='float'")
     wanted_columns = [*schema.names, schema.target, *([weights] if weights else [])]
-    with handle_read_errors(source):
+    with handle_read_errors(source), source_row_context(source, schema):
         table = open_rows(read_objects(source, schema, wanted_columns), wanted_columns)
         queries = Queries(table, schema, weights, build_cells(schema, request.bins))
         return TableCounter(queries, progress).run_queries(request.moments, request.order)
@@ -109,7 +111,8 @@ def _count_arrays(
     for name in schema.names:
         if len(columns[name]) != len(row_codes):
             raise SchemaError(f"{name} has {len(columns[name])} rows, the classes {len(row_codes)}")
-    return count_arrays(schema, columns, row_codes, request, weights)
+    with row_error_context(schema, columns):
+        return count_arrays(schema, columns, row_codes, request, weights)
 
 
 def read_objects(source: Any, schema: Schema, wanted_columns: list[str]) -> Any:

@@ -106,8 +106,8 @@ def _is_in_memory(source: Any, library: str) -> bool:
     if library == "numpy" or isinstance(source, (list, tuple, Mapping)):
         return True
     raise SchemaError(
-        f"rows cannot be read from a {type(source).__name__}; give an array, a data frame, an "
-        "Arrow or ibis table, or the path of a CSV or Parquet file"
+        f"rows cannot be read from a value of type {type(source).__name__}; give an array, a data "
+        "frame, an Arrow or ibis table, or the path of a CSV or Parquet file"
     )
 
 
@@ -158,8 +158,11 @@ def _explain_read_error(error: Exception) -> str:
             if int(found_count) < int(named_count)
             else "put such values in quotes"
         )
+        value_noun = "value" if int(found_count) == 1 else "values"
+        column_noun = "column" if int(named_count) == 1 else "columns"
         reason = (
-            f"has {found_count} values, but the first line names {named_count} columns; {advice}"
+            f"has {found_count} {value_noun}, but the first line names {named_count} "
+            f"{column_noun}; {advice}"
         )
     elif re.search(r"^Value with unterminated quote found", error_text, re.M):
         reason = "opens a quotation mark that is not closed; close it, or write it twice"
@@ -168,6 +171,18 @@ def _explain_read_error(error: Exception) -> str:
     elif re.search(r"^Maximum line size", error_text, re.M):
         reason = "is longer than 2 MB; is it a CSV file, with all quotation marks closed?"
     return f"{line_name} {reason}"
+
+
+def _refuse_file_list(source: Any) -> None:
+    """Refuse several files in a list: one pattern opens them all."""
+    if isinstance(source, (list, tuple)) and all(
+        isinstance(entry, (str, os.PathLike)) for entry in source
+    ):
+        folder = os.path.dirname(os.fspath(source[0])) if source else ""
+        raise SchemaError(
+            f"a list of {len(source)} files is given; write one pattern that matches them, such as "
+            f"{os.path.join(folder, 'part-*.csv')!r}, or put them in one file"
+        )
 
 
 def open_table(source: Any, *, table: str | None = None, typed: bool = False) -> Any:
@@ -188,6 +203,7 @@ def open_table(source: Any, *, table: str | None = None, typed: bool = False) ->
     if source_kind == "ibis":
         return source
     if source_kind == "arrays":
+        _refuse_file_list(source)
         raise SchemaError("arrays are counted in memory; only tables with names can be opened")
     if source_kind == "url":
         if source.startswith("spark:"):

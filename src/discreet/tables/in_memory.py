@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Booleans, CellCodes, Floats
-from discreet.errors import SchemaError
+from discreet.errors import RowError, SchemaError
 from discreet.schema.cells import Bins, Cells, Grid, build_cells, parse_numbers, refuse_infinity
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Moments, OrderStatistics, Statistics, Table
@@ -119,7 +119,13 @@ def check_weights(weights: Any, row_count: int) -> Floats | None:
     if float_weights.shape != (row_count,):
         raise SchemaError(f"weights of shape {float_weights.shape} do not fit {row_count} rows")
     if not np.isfinite(float_weights).all() or (float_weights < 0).any():
-        raise SchemaError("weights must be finite and not negative")
+        is_wrong = ~np.isfinite(float_weights) | (float_weights < 0)
+        first_row = int(np.argmax(is_wrong))
+        raise RowError(
+            f"a weight is {float_weights[first_row]:g}; give each row a finite number of at least "
+            "0, and rows that shall not count a weight of 0",
+            first_row,
+        )
     return float_weights
 
 
