@@ -8,6 +8,7 @@ import json
 import math
 import re
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,7 @@ def test_a_bar_appears_only_on_a_terminal_and_after_a_while(monkeypatch: Any) ->
         drawn.append(reporter.done)
 
     monkeypatch.setattr(output.ProgressReporter, "_draw_bar", draw)
+    monkeypatch.setattr(output, "TICK_SECONDS", 1000.0)
     with output.show_progress("work") as advance:
         advance(1)
     assert drawn == []  # no terminal
@@ -348,6 +350,16 @@ def test_a_bar_appears_only_on_a_terminal_and_after_a_while(monkeypatch: Any) ->
     with output.show_progress("work") as advance:
         advance(4)
     assert drawn == [4]
+
+
+def test_a_bar_appears_while_one_call_blocks(monkeypatch: Any) -> None:
+    """Of a query that takes long nothing is known before it ends."""
+    drawn = threading.Event()
+    monkeypatch.setattr(output.ProgressReporter, "_draw_bar", lambda reporter: drawn.set())
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(output, "SILENCE_SECONDS", -1.0)
+    with output.show_progress("work"):
+        assert drawn.wait(60)
 
 
 def test_the_bar_draws_and_vanishes(

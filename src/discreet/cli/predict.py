@@ -111,12 +111,9 @@ def predict(
             raise click.UsageError(
                 "--explain prints one row; leave out --output, --proba, --keep and --uncertainty."
             )
-        explanation = _explain_row(
-            trained_model,
-            iter_row_batches(data, trained_model.inputs, table=table, keys=keys),
-            data,
-            row,
-        )
+        with show_progress("looking for the row") as report_progress, error_context(data):
+            row_batches = iter_row_batches(data, trained_model.inputs, table=table, keys=keys)
+            explanation = _explain_row(trained_model, row_batches, row, report_progress)
         if as_json:
             print_json({"row": row, **explanation.to_body()})
         else:
@@ -126,7 +123,7 @@ def predict(
     copied_names = list(dict.fromkeys([*keys, *keep]))
     refuse_output_names(copied_names, trained_model.schema.classes)
 
-    with error_context(data):
+    with show_progress("reading"), error_context(data):
         batches = iter_row_batches(
             data, trained_model.inputs, copies=copied_names, table=table, keys=keys
         )
@@ -160,7 +157,7 @@ def _make_steadiness_scorer(model: NaiveBayesModel, path: str) -> Callable[[Any,
     from discreet.estimation.uncertainty import MIN_SHIFT_ROWS, PosteriorDraws
     from discreet.files.atomic_writing import read_text
 
-    with error_context(path):
+    with show_progress("reading statistics", "files"), error_context(path):
         statistics = load_model_statistics(read_text(path), model)
         posterior_draws = None if statistics.is_exact else PosteriorDraws(statistics)
     is_first_batch = True
@@ -183,14 +180,18 @@ def _make_steadiness_scorer(model: NaiveBayesModel, path: str) -> Callable[[Any,
 
 
 def _explain_row(
-    model: NaiveBayesModel, batches: Iterator[tuple[Any, Any]], data: str, row: int
+    model: NaiveBayesModel,
+    row_batches: Iterator[tuple[Any, Any]],
+    row: int,
+    report_progress: Callable[..., None],
 ) -> Explanation:
     rows_before = 0
-    for batch, _ in batches:
+    for batch, _ in row_batches:
         if row < rows_before + batch.num_rows:
             return model.explain(batch.slice(row - rows_before, 1).to_pylist()[0])
         rows_before += batch.num_rows
-    raise SchemaError(f"{data}: there is no row {row}; it has {rows_before} rows, the first is 0")
+        report_progress(rows_before)
+    raise SchemaError(f"there is no row {row}; it has {rows_before} rows, the first is 0")
 
 
 @click.command(epilog=format_example("discreet evaluate model.json people.csv"))
@@ -434,7 +435,8 @@ def sample(model: str, count: int, seed: int | None, output: str | None, as_json
     from discreet.model.sampling import sample_records as draw_records
 
     trained_model = NaiveBayesModel.read(model)
-    synthetic_columns = draw_records(trained_model, count, seed)
+    with show_progress("drawing", "records"):
+        synthetic_columns = draw_records(trained_model, count, seed)
     promise_lines = [
         "synthetic records, drawn from a released model",
         *str(trained_model.guarantee).split("\n"),
