@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
+import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -60,6 +64,110 @@ def test_rows_keep_their_order_in_a_large_file(run: Run) -> None:
     pq.write_table(table, "many.parquet", row_group_size=9_000)
     assert run("predict", "model.json", "many.parquet", "-o", "out.csv").exit_code == 0
     assert pd.read_csv("out.csv")["prediction"].tolist() == model.predict(many).tolist()
+
+
+def write_databases(people: pd.DataFrame) -> dict[str, str]:
+    """The same rows in other orders, with a column more; their addresses."""
+    shuffled = people.sample(frac=1.0, random_state=2)
+    with sqlite3.connect("people.db") as connection:
+        shuffled.to_sql("some people", connection, index=False)
+    with duckdb.connect("people.duckdb") as file:
+        file.register("shuffled", shuffled.iloc[:, ::-1])
+        file.execute('CREATE TABLE "some people" AS FROM shuffled')
+    return {"sqlite": "sqlite://people.db", "duckdb": "duckdb://people.duckdb"}
+
+
+@pytest.mark.slow
+def test_rows_of_a_database_are_predicted_with_their_keys(run: Run, refused: Refused) -> None:
+    model, people = model_and_people()
+    people.insert(3, "id", range(len(people)))
+    people.insert(0, "unread", "?")
+    people.iloc[:, ::-1].to_csv("other_order.csv", index=False)
+    asked = ("--key", "id", "--keep", "age", "--keep", "id", "--proba")
+    expected = run("predict", "model.json", "other_order.csv", *asked).stdout
+    header, *rows = csv.reader(io.StringIO(expected))
+    assert header == ["id", "age", "prediction", "P(no)", "P(yes)"]
+    assert [row[2] for row in rows] == model.predict(people).tolist()
+    assert [int(row[1]) for row in rows] == people["age"].tolist()
+    for address in write_databases(people).values():
+        named = ("predict", "model.json", address, "--table", "some people")
+        predicted = [*csv.reader(io.StringIO(run(*named, *asked).stdout))][1:]
+        assert [row[0] for row in predicted] == [str(k) for k in range(len(people))]
+        assert [row[2:] for row in predicted] == [row[2:] for row in rows]
+        first = run(*named, "--key", "id", "--explain", 7).stdout
+        assert first == run("predict", "model.json", "others.csv", "--explain", 7).stdout
+        assert "no order" in refused(*named)
+        scores = json.loads(run("evaluate", *named[1:], "--json").stdout)
+        of_file = json.loads(run("evaluate", "model.json", "others.csv", "--json").stdout)
+        assert scores["confusion"] == of_file["confusion"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_copied_columns_keep_their_values_and_nothing_else_is_written(run: Run, kind: str) -> None:
+    _, people = model_and_people()
+    people["when"] = pd.date_range("2024-01-01", periods=len(people), tz="UTC")
+    people["label"] = ["", None, "a, b", 'c"d', "e\nf"] * (len(people) // 5)
+    people["share"] = [0.1, 1.0, math.nan, -0.0] * (len(people) // 4)
+    people.to_parquet("typed.parquet", index=False)
+    asked = ("--keep", "when", "--keep", "label", "--keep", "share", "-o", f"out.{kind}")
+    assert run("predict", "model.json", "typed.parquet", *asked).exit_code == 0
+    if kind == "parquet":
+        written = pq.read_table("out.parquet")
+        original = pq.read_table("typed.parquet")
+        assert written.column_names == ["when", "label", "share", "prediction"]
+        for name in written.column_names[:-1]:
+            assert written[name].to_pylist()[:2] == original[name].to_pylist()[:2]
+            types = {str(file.schema.field(name).type) for file in (written, original)}
+            assert len({kind.removeprefix("large_") for kind in types}) == 1
+        return
+    rows = [*csv.reader(io.StringIO(Path("out.csv").read_text()))]
+    assert rows[0] == ["when", "label", "share", "prediction"]
+    assert rows[1][:3] == ["2024-01-01 00:00:00+00:00", "", "0.1"]
+    assert [row[1] for row in rows[3:6]] == ["a, b", 'c"d', "e\nf"]
+    body = json.loads(run("predict", "model.json", "typed.parquet", *asked[:6], "--json").stdout)
+    assert body["columns"]["label"][:3] == ["", None, "a, b"]
+    assert body["columns"]["share"][:3] == [0.1, 1.0, None]
+    assert body["predictions"] == [row[3] for row in rows[1:]]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--keep", "nosuch"], "lacks the column nosuch"),
+        (["--key", "nosuch"], "lacks the column nosuch"),
+        (["--table", "people"], "is a file, which holds one table"),
+    ],
+)
+def test_columns_that_cannot_be_copied_are_refused(
+    options: list[str], words: str, run: Run, refused: Refused
+) -> None:
+    assert words in refused("predict", "model.json", "others.csv", *options)
+    assert run("predict", "model.json", "others.csv", *options).stdout == ""
+
+
+@pytest.mark.parametrize("name", ["prediction", "P(no)", "steady"])
+def test_a_copy_does_not_hide_a_prediction(name: str, refused: Refused) -> None:
+    pd.read_csv("others.csv").assign(**{name: 1}).to_csv("named.csv", index=False)
+    for option in ("--keep", "--key"):
+        said = refused("predict", "model.json", "named.csv", option, name)
+        assert "is also the name of a column of the output" in said
+
+
+def test_a_file_without_rows_gives_one_without_predictions(run: Run) -> None:
+    pd.read_csv("others.csv").head(0).to_csv("none.csv", index=False)
+    asked = ("predict", "model.json", "none.csv", "--keep", "income", "-o", "out.parquet")
+    assert run(*asked).exit_code == 0
+    assert pq.read_table("out.parquet").column_names == ["income", "prediction"]
+
+
+def test_what_a_database_holds_is_read_as_where_it_is_counted(refused: Refused) -> None:
+    with duckdb.connect("odd.duckdb") as file:
+        file.execute("CREATE TABLE odd AS FROM 'others.csv'")
+        file.execute("ALTER TABLE odd ALTER age TYPE VARCHAR")
+        file.execute("UPDATE odd SET age = 'plenty'")
+        file.execute("ALTER TABLE odd ADD COLUMN id INTEGER DEFAULT 1")
+    said = refused("predict", "model.json", "duckdb://odd.duckdb#odd", "--key", "id")
+    assert "'plenty' is not a number" in said
 
 
 def test_json_predictions(run: Run) -> None:
@@ -246,6 +354,7 @@ def test_a_bar_appears_only_on_a_terminal_and_after_a_while(monkeypatch: Any) ->
         drawn.append(reporter.done)
 
     monkeypatch.setattr(output.ProgressReporter, "_draw_bar", draw)
+    monkeypatch.setattr(output, "TICK_SECONDS", 1000.0)
     with output.show_progress("work") as advance:
         advance(1)
     assert drawn == []  # no terminal
@@ -260,6 +369,16 @@ def test_a_bar_appears_only_on_a_terminal_and_after_a_while(monkeypatch: Any) ->
     with output.show_progress("work") as advance:
         advance(4)
     assert drawn == [4]
+
+
+def test_a_bar_appears_while_one_call_blocks(monkeypatch: Any) -> None:
+    """Of a query that takes long nothing is known before it ends."""
+    drawn = threading.Event()
+    monkeypatch.setattr(output.ProgressReporter, "_draw_bar", lambda reporter: drawn.set())
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(output, "SILENCE_SECONDS", -1.0)
+    with output.show_progress("work"):
+        assert drawn.wait(60)
 
 
 def test_the_bar_draws_and_vanishes(

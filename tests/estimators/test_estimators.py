@@ -2,6 +2,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -28,6 +30,7 @@ from discreet import (
     SurveyNB,
     estimate,
 )
+from discreet.datasets import make_mortgage
 
 
 def mixed(n=400, seed=0):
@@ -451,3 +454,28 @@ def test_categories_may_be_numbers_beyond_all_floats():
     X = pd.DataFrame({"c": pd.Series([10**400, 1, "a", -(10**400)], dtype=object)})
     nb = MixedNB(categorical_features="all").fit(X, [0, 1, 0, 1])
     assert [str(value)[:3] for value in nb.schema_["c"].values] == ["-10", "1", "100", "a"]
+
+
+@pytest.mark.slow
+def test_columns_are_found_by_name_where_a_schema_was_given(tmp_path):
+    """Others may be there, in any order; without a schema scikit-learn's rule holds."""
+    people = make_mortgage(400)
+    table = people.X.assign(**{people.schema.target: people.y, "id": range(400)})
+    table.to_csv(tmp_path / "people.csv", index=False)
+    in_memory = CentralNB(epsilon=1.0, schema=people.schema).fit(table.iloc[:, ::-1], people.y)
+    from_source = CentralNB(epsilon=1.0, schema=people.schema)
+    from_source.fit_source(tmp_path / "people.csv")
+    assert set(in_memory.feature_names_in_) == set(people.schema.names)
+    for estimator in (in_memory, from_source):
+        expected = estimator.model_.predict_proba(people.X)
+        for X in (people.X, table, table.iloc[:, ::-1], people.X.iloc[:, ::-1]):
+            np.testing.assert_array_equal(estimator.predict_proba(X), expected)
+            np.testing.assert_array_equal(estimator.predict_proba(pl.from_pandas(X)), expected)
+            arrow = pa.Table.from_pandas(X, preserve_index=False)
+            np.testing.assert_array_equal(estimator.predict_proba(arrow), expected)
+        with pytest.raises(SchemaError, match="X lacks the column age; it has"):
+            estimator.predict(people.X.drop(columns="age"))
+    with pytest.warns(PrivacyWarning):
+        inferred = CentralNB(epsilon=1.0).fit(people.X, people.y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        inferred.predict(people.X.iloc[:, ::-1])

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from round_fixtures import (
     NAMES,
     PARTIES,
@@ -21,6 +22,7 @@ from round_fixtures import (
 )
 
 from discreet import Categorical, Numeric, Schema
+from discreet.cli import main
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.federated.agreement.identity import Card, Identity
 from discreet.federated.agreement.manifest import Manifest
@@ -254,3 +256,23 @@ def test_honest_rounds_are_not_flagged_however_little_noise():
     single = agreed(replace(horizontal_manifest(), requests=make_feature_requests(SCHEMA, 4)[:1]))
     exact = [single.layout.count_rows(*table(50, seed)) for seed in range(3)]
     assert horizontal_round(single, exact)[0].inconsistent == ()
+
+
+def test_a_manifest_is_summed_up_for_scripts_when_it_is_written(tmp_path, monkeypatch):
+    """The same values that `discreet federated show --json` prints."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.json").write_text(SCHEMA.to_json())
+    cards = []
+    for name, option in (
+        ("a", "provider"),
+        ("b", "provider"),
+        ("c", "collector"),
+        ("r", "receiver"),
+    ):
+        (tmp_path / f"{name}.card.json").write_text(Identity.generate(name).card.to_json())
+        cards += [f"--{option}", f"{name}.card.json"]
+    asked = ["federated", "manifest", "s.json", *cards, "--epsilon", "1", "-o", "m.json", "--json"]
+    written = json.loads(CliRunner().invoke(main, asked, catch_exceptions=False).stdout)
+    shown = CliRunner().invoke(main, ["federated", "show", "m.json", "--json"])
+    assert written == {"output": "m.json", **json.loads(shown.stdout)}
+    assert written["digest"] == Manifest.from_json((tmp_path / "m.json").read_text()).hash.hex()

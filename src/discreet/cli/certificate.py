@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from discreet.cli.files import make_output, write_file
-from discreet.cli.output import format_example, json_option, print_json, print_note
+from discreet.cli.output import format_example, json_option, print_json, print_note, show_progress
 
 __all__ = ["certificate"]
 
@@ -40,7 +40,8 @@ def certificate(
     """
     from discreet.display.certificate import Certificate
 
-    certified = Certificate.read(model, ledger=ledger, statistics=statistics)
+    with show_progress("reading", "files"):
+        certified = Certificate.read(model, ledger=ledger, statistics=statistics)
     write_file(output, certified.render())
     if as_json:
         print_json({"output": output, **certified.to_body()})

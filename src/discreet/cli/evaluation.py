@@ -30,20 +30,26 @@ __all__ = [
 ]
 
 
-def iter_person_batches(data: str, schema: Schema, bound: ContributionBound) -> Iterator[Any]:
+def iter_person_batches(
+    data: str, schema: Schema, bound: ContributionBound, table: str | None
+) -> Iterator[tuple[Any, Any]]:
     """The rows of a table in batches, at most as many of each person as the bound allows.
+
+    Nothing is copied besides: the second of each pair is None.
 
     Parameters
     ----------
     data : str
     schema : Schema
     bound : ContributionBound
+    table : str or None
+        Name of the table, for a database URL.
     """
     from discreet.tables.engines import MAX_HELD_ROWS, iter_arrow_batches
     from discreet.tables.source import TableSource
 
-    source = TableSource(data, schema, bound=bound)
-    return iter_arrow_batches(source.rows, MAX_HELD_ROWS, data)
+    source = TableSource(data, schema, bound=bound, table=table)
+    return ((batch, None) for batch in iter_arrow_batches(source.rows, MAX_HELD_ROWS, data))
 
 
 def make_batch_scorer(

@@ -31,10 +31,13 @@ __all__ = [
     "print_warning",
     "quiet_option",
     "show_progress",
+    "watch_clock",
 ]
 
 SILENCE_SECONDS = 2.0
 """Seconds without output after which the current step is shown."""
+TICK_SECONDS = 0.1
+"""Seconds between two looks at the clock."""
 MAX_SILENCE_SECONDS = 60.0
 """Most seconds between two repetitions of the same step: they double from 2 seconds on."""
 
@@ -251,10 +254,31 @@ class ProgressReporter:
 
 
 @contextmanager
+def watch_clock(reporter: ProgressReporter) -> Iterator[None]:
+    """Let a thread look at the clock while the block runs, which may be blocked in one call."""
+    stop_event = threading.Event()
+
+    def look_regularly() -> None:
+        while not stop_event.wait(TICK_SECONDS):
+            reporter.tick()
+
+    clock_thread = threading.Thread(target=look_regularly, daemon=True)
+    clock_thread.start()
+    try:
+        yield
+    finally:
+        stop_event.set()
+        clock_thread.join()
+        reporter.close()
+
+
+@contextmanager
 def show_progress(
     title: str, unit: str = "rows", hidden: bool = False
 ) -> Iterator[Callable[..., None]]:
-    """Yield a function ``(done, total=None)`` that draws a progress bar if the work takes long.
+    """Yield a function ``(done, total=None)``, and draw a progress bar if the work takes long.
+
+    The bar appears whether or not the function is called.
 
     Parameters
     ----------
@@ -273,7 +297,5 @@ def show_progress(
         reporter.show(title, done, total or 0)
         reporter.tick()
 
-    try:
+    with watch_clock(reporter):
         yield report_progress
-    finally:
-        reporter.close()

@@ -41,6 +41,8 @@ __all__ = ["evaluate", "export", "predict", "sample", "show"]
 @click.command(
     epilog=format_example(
         "discreet predict model.json people.csv --proba -o predicted.csv",
+        "discreet predict model.json people.csv --keep id --keep region",
+        "discreet predict model.json postgres://user@host/db --table visits --key id",
         "discreet predict model.json people.csv --explain 0",
         "discreet predict model.json people.csv --uncertainty statistics.json",
     )
@@ -66,6 +68,20 @@ __all__ = ["evaluate", "export", "predict", "sample", "show"]
     metavar="STATISTICS",
     help="Statistics file from which the model was made: also write how steady each decision is.",
 )
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="Copy a column of DATA to the output, before the prediction; repeatable.",
+)
+@click.option("--table", help="The table's name, for a database URL.")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="COLUMN",
+    help="Copy this column and, of a database, order the rows by it; repeatable.",
+)
 @json_option
 def predict(
     model: str,
@@ -74,12 +90,16 @@ def predict(
     proba: bool,
     row: int | None,
     uncertainty: str | None,
+    keep: tuple[str, ...],
+    table: str | None,
+    keys: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Predict the class of every row of DATA (CSV or Parquet) with a MODEL file.
+    """Predict the class of every row of DATA (CSV, Parquet, database URL) with a MODEL file.
 
-    Rows are read and written piece by piece, so files may be larger than memory; with --json and
-    without -o, all predictions are held until the end.
+    Columns are found by name, in any order; others are not read. Rows are read and written piece by
+    piece, so tables may be larger than memory; with --json and without -o, all predictions are held
+    until the end. Rows of a database have no order: each prediction is written with its --key.
 
     --uncertainty adds a column "steady": the probability that plain Naive Bayes of the exact
     counts, on the same features and bins, would make the same decision (for a model with
@@ -88,47 +108,56 @@ def predict(
     In simulations it is cautious on most tables, but too high where there is much noise (adult,
     local reports at epsilon 1.5: 0.85 stated, 0.66 true).
     """
-    from discreet.cli.predictions import write_predictions
+    from discreet.cli.predictions import ScoredBatch, refuse_output_names, write_predictions
     from discreet.model import NaiveBayesModel
     from discreet.schema.row_errors import row_offset_context
-    from discreet.tables.engines import iter_ordered_batches
+    from discreet.tables.row_batches import iter_row_batches, require_source_kind
 
     trained_model = NaiveBayesModel.read(model)
+    require_source_kind(data, table, keys)
     if row is not None:
-        if output is not None or proba or uncertainty:
+        if output is not None or proba or uncertainty or keep:
             raise click.UsageError(
-                "--explain prints one row; leave out --output, --proba and --uncertainty."
+                "--explain prints one row; leave out --output, --proba, --keep and --uncertainty."
             )
-        explanation = _explain_row(trained_model, data, row)
+        with show_progress("looking for the row") as report_progress, error_context(data):
+            row_batches = iter_row_batches(data, trained_model.inputs, table=table, keys=keys)
+            explanation = _explain_row(trained_model, row_batches, row, report_progress)
         if as_json:
             print_json({"row": row, **explanation.to_body()})
         else:
             click.echo(str(explanation))
         return
     score_steadiness = _make_steadiness_scorer(trained_model, uncertainty) if uncertainty else None
-    batches = iter_ordered_batches(data, trained_model.inputs.names)
+    copied_names = list(dict.fromkeys([*keys, *keep]))
+    refuse_output_names(copied_names, trained_model.schema.classes)
 
-    def score_batches() -> Iterator[Any]:
+    with show_progress("reading"), error_context(data):
+        batches = iter_row_batches(
+            data, trained_model.inputs, copies=copied_names, table=table, keys=keys
+        )
+
+    def score_batches() -> Iterator[ScoredBatch]:
         rows_done, hidden = 0, output is None and sys.stdout.isatty()
         with show_progress("predicting", hidden=hidden) as report_progress, error_context(data):
-            for batch in batches:
+            for batch, copies in batches:
                 with row_offset_context(rows_done):
                     joint_scores = trained_model.predict_joint_log_proba(batch)
-                yield (
-                    joint_scores,
-                    None if score_steadiness is None else score_steadiness(batch, joint_scores),
+                steadiness = (
+                    None if score_steadiness is None else score_steadiness(batch, joint_scores)
                 )
+                yield ScoredBatch(joint_scores, steadiness, copies)
                 rows_done += batch.num_rows
                 report_progress(rows_done)
 
-    classes, with_steadiness = trained_model.schema.classes, score_steadiness is not None
     write_predictions(
         score_batches(),
-        classes,
+        trained_model.schema.classes,
         output,
+        copied_names=copied_names,
         with_probabilities=proba,
         as_json=as_json,
-        with_steadiness=with_steadiness,
+        with_steadiness=score_steadiness is not None,
     )
 
 
@@ -138,7 +167,7 @@ def _make_steadiness_scorer(model: NaiveBayesModel, path: str) -> Callable[[Any,
     from discreet.estimation.uncertainty import MIN_SHIFT_ROWS, PosteriorDraws
     from discreet.files.atomic_writing import read_text
 
-    with error_context(path):
+    with show_progress("reading statistics", "files"), error_context(path):
         statistics = load_model_statistics(read_text(path), model)
         posterior_draws = None if statistics.is_exact else PosteriorDraws(statistics)
     is_first_batch = True
@@ -160,15 +189,19 @@ def _make_steadiness_scorer(model: NaiveBayesModel, path: str) -> Callable[[Any,
     return score_steadiness
 
 
-def _explain_row(model: NaiveBayesModel, data: str, row: int) -> Explanation:
-    from discreet.tables.engines import iter_ordered_batches
-
+def _explain_row(
+    model: NaiveBayesModel,
+    row_batches: Iterator[tuple[Any, Any]],
+    row: int,
+    report_progress: Callable[..., None],
+) -> Explanation:
     rows_before = 0
-    for batch in iter_ordered_batches(data, model.inputs.names):
+    for batch, _ in row_batches:
         if row < rows_before + batch.num_rows:
             return model.explain(batch.slice(row - rows_before, 1).to_pylist()[0])
         rows_before += batch.num_rows
-    raise SchemaError(f"{data}: there is no row {row}; it has {rows_before} rows, the first is 0")
+        report_progress(rows_before)
+    raise SchemaError(f"there is no row {row}; it has {rows_before} rows, the first is 0")
 
 
 @click.command(
@@ -208,6 +241,7 @@ def _explain_row(model: NaiveBayesModel, data: str, row: int) -> Explanation:
     type=click.Choice(["error", "own"]),
     help="With --person: refuse rows without an id (error, the default), or each is one (own).",
 )
+@click.option("--table", help="The table's name, for a database URL.")
 @ledger_options
 @json_option
 def evaluate(
@@ -220,6 +254,7 @@ def evaluate(
     person: str | None,
     rows_per_person: int | None,
     missing_person: MissingPerson | None,
+    table: str | None,
     as_json: bool,
     **ledger: Any,
 ) -> None:
@@ -237,7 +272,7 @@ def evaluate(
     from discreet.estimators.private_scores import make_person_bound
     from discreet.model import NaiveBayesModel
     from discreet.schema.row_errors import row_offset_context
-    from discreet.tables.engines import iter_ordered_batches
+    from discreet.tables.row_batches import iter_row_batches
 
     refuse_contradictions(
         epsilon,
@@ -257,15 +292,19 @@ def evaluate(
     score_batch = make_batch_scorer(trained_model, epsilon, by, cost)
     scores: Any = None
     row_count = 0
-    columns = dict.fromkeys([*trained_model.inputs.names, trained_model.schema.target])
-    columns |= {} if by is None else {by: None}
     with show_progress("evaluating") as report_progress, error_context(data):
         batches = (
-            iter_ordered_batches(data, [*columns])
+            iter_row_batches(
+                data,
+                trained_model.inputs,
+                with_target=True,
+                copies=[] if by is None else [by],
+                table=table,
+            )
             if bound is None
-            else iter_person_batches(data, trained_model.inputs, bound)
+            else iter_person_batches(data, trained_model.inputs, bound, table)
         )
-        for batch in batches:
+        for batch, _ in batches:
             with row_offset_context(row_count):
                 batch_scores = score_batch(batch, batch[trained_model.schema.target])
             scores = batch_scores if scores is None else scores + batch_scores
@@ -458,7 +497,8 @@ def sample(model: str, count: int, seed: int | None, output: str | None, as_json
     from discreet.model.sampling import sample_records as draw_records
 
     trained_model = NaiveBayesModel.read(model)
-    synthetic_columns = draw_records(trained_model, count, seed)
+    with show_progress("drawing", "records"):
+        synthetic_columns = draw_records(trained_model, count, seed)
     promise_lines = [
         "synthetic records, drawn from a released model",
         *str(trained_model.guarantee).split("\n"),

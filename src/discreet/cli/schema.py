@@ -147,12 +147,14 @@ def _count_rows(data: str, public_schema: Schema) -> tuple[dict[str, int], list[
         except SchemaError as error:
             problems = [str(error)]
     # counting stops at the first problem: check each feature alone
-    for feature in public_schema.features:
-        try:
-            count(data, replace(public_schema, features=(feature,), inferred=False))
-        except DiscreetError as error:
-            if str(error) not in problems:
-                problems.append(str(error))
+    with show_progress("checking", "features") as report_progress:
+        for position, feature in enumerate(public_schema.features):
+            report_progress(position, len(public_schema.features))
+            try:
+                count(data, replace(public_schema, features=(feature,), inferred=False))
+            except DiscreetError as error:
+                if str(error) not in problems:
+                    problems.append(str(error))
     return {}, problems
 
 

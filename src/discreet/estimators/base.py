@@ -9,7 +9,7 @@ statistics.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -129,6 +129,10 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if params["schema"] is None:
             _refuse_target_among_features(X, y)
+        else:
+            is_first = earlier_schema is None or not hasattr(self, "feature_names_in_")
+            wanted_names = params["schema"].names if is_first else list(self.feature_names_in_)
+            X = _select_by_name(X, wanted_names, in_frame_order=is_first)
         X = self._read_rows(X, reset=earlier_schema is None)
         is_list = _is_sequence(y)
         raw_labels = y = [_unwrap_label(label) for label in y] if is_list else y
@@ -344,6 +348,9 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Columns as in ``classes_``.
         """
         check_is_fitted(self)
+        fitted_names = getattr(self, "feature_names_in_", None)
+        if fitted_names is not None and not self.schema_.inferred:
+            X = _select_by_name(X, list(fitted_names))
         X = self._read_rows(X, reset=False)
         factors = self.model_.factors
         if (
@@ -423,6 +430,25 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _select_by_name(X: Any, names: Sequence[str], *, in_frame_order: bool = False) -> Any:
+    """Some columns of a frame, whatever others it has; anything without names as it is.
+
+    Only where a schema was given: of an inferred one, scikit-learn's rule holds, that a frame has
+    the columns of the first one in their order.
+    """
+    if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):  # polars
+        X = X.collect()
+    present_names = list(getattr(X, "column_names", getattr(X, "columns", ())))
+    if not present_names or not all(isinstance(name, str) for name in present_names):
+        return X
+    if missing_names := [name for name in names if name not in present_names]:
+        raise SchemaError(f"X {format_missing_columns(missing_names, present_names)}")
+    wanted_names = [name for name in present_names if name in names] if in_frame_order else [*names]
+    if len({*wanted_names}) < len(wanted_names) or wanted_names == present_names:
+        return X  # a name that occurs twice is refused where rows are read
+    return X.select(wanted_names) if hasattr(X, "select") else X[wanted_names]
 
 
 def get_class_prior(params: CheckedParams, class_count: int) -> Floats | None:

@@ -6,35 +6,22 @@ may block anywhere: if nothing was printed for two seconds, the thread prints th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
 
-from discreet.cli.output import ProgressReporter
+from discreet.cli.output import ProgressReporter, watch_clock
 
 __all__ = ["ProgressReporter", "get_progress_reporter", "start_progress_reporter"]
-
-TICK_SECONDS = 0.1
-"""Seconds between two looks at the clock."""
 
 
 @contextmanager
 def start_progress_reporter() -> Iterator[ProgressReporter]:
     """Report progress while the block runs; remove the bar at the end."""
-    reporter, stop_event = ProgressReporter(), threading.Event()
-
-    def watch_clock() -> None:
-        while not stop_event.wait(TICK_SECONDS):
-            reporter.tick()
-
-    threading.Thread(target=watch_clock, daemon=True).start()
-    try:
+    reporter = ProgressReporter()
+    with watch_clock(reporter):
         yield reporter
-    finally:
-        stop_event.set()
-        reporter.close()
 
 
 def get_progress_reporter() -> ProgressReporter:

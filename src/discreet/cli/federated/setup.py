@@ -223,6 +223,7 @@ def _write_secret(path: Path, text: str) -> str:
     "--deadline", type=click.FloatRange(1), help="Deadline of the round, in seconds from now."
 )
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The manifest file to write.")
+@json_option
 def manifest(
     schema: str,
     providers: tuple[str, ...],
@@ -242,8 +243,10 @@ def manifest(
     number: int,
     deadline: float | None,
     output: str,
+    as_json: bool,
 ) -> None:
     """Write what the parties of a round agree on; each of them signs it when it takes part."""
+    from discreet.federated.agreement.description import summarize_agreement
     from discreet.federated.agreement.manifest import Manifest
     from discreet.federated.agreement.manifest_file import parse_held_columns
     from discreet.federated.counters import (
@@ -284,6 +287,9 @@ def manifest(
     )
     list_routes(agreed_manifest)  # refuse a manifest that the parties could not run
     write_file(output, agreed_manifest.to_json())
+    if as_json:
+        print_json({"output": output, **summarize_agreement(agreed_manifest)})
+        return
     printer = make_console()
     printer.print(str(agreed_manifest.guarantee), soft_wrap=True)
     printer.print(f"manifest {agreed_manifest.hash.hex()}", soft_wrap=True)
@@ -311,8 +317,14 @@ def manifest(
     "--deadline", type=click.FloatRange(1), help="Deadline of the round, in seconds from now."
 )
 @click.option("-o", "--output", type=OUTPUT, required=True, help="The manifest file to write.")
+@json_option
 def judge(
-    manifest: str, statistics: str, epsilon: float | None, deadline: float | None, output: str
+    manifest: str,
+    statistics: str,
+    epsilon: float | None,
+    deadline: float | None,
+    output: str,
+    as_json: bool,
 ) -> None:
     """Write the manifest of a second round, in which the same providers judge candidate models.
 
@@ -320,7 +332,7 @@ def judge(
     candidates are made of them: the model with its evidence toned down, the majority class, and
     the best two features. Providers add up, with noise, how many of their rows each gets right.
     """
-    from discreet.federated.agreement.description import describe_promise
+    from discreet.federated.agreement.description import describe_promise, summarize_agreement
     from discreet.federated.judging import JUDGING_SHARE, make_judging_manifest
     from discreet.statistics.statistics import Statistics
 
@@ -337,6 +349,9 @@ def judge(
         "" if deadline is None else deadline_time.isoformat(timespec="seconds"),
     )
     write_file(output, judging_manifest.to_json())
+    if as_json:
+        print_json({"output": output, **summarize_agreement(judging_manifest)})
+        return
     printer = make_console()
     printer.print(describe_promise(judging_manifest), soft_wrap=True)
     printer.print(f"manifest {judging_manifest.hash.hex()}", soft_wrap=True)
