@@ -20,6 +20,8 @@ from discreet.privacy.ledger import Ledger as Ledger
 from discreet.privacy.ledger import MemoryLedger as MemoryLedger
 from discreet.randomness import CryptoRandom as CryptoRandom
 from discreet.randomness import SeededRandom as SeededRandom
+from discreet.schema.dates import Date as Date
+from discreet.schema.dates import DatePart as DatePart
 from discreet.schema.schema import Categorical as Categorical
 from discreet.schema.schema import Numeric as Numeric
 from discreet.schema.schema import Schema as Schema

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.output import make_console, make_table
-from discreet.schema.schema import format_value
 
 if TYPE_CHECKING:
     from discreet.model import NaiveBayesModel
@@ -227,6 +226,8 @@ def _print_costs(printer: Any, cost_scores: CostScores) -> None:
 
 def _make_group_table(scores: GroupScores) -> Any:
     """Accuracy, recall and AUC of each group, in percent."""
+    from discreet.schema.schema import format_value
+
     class_names = [format_value(value) for value in scores.total.classes]
     is_binary = len(class_names) == 2
     headings = [f">recall of {class_names[1]}", ">AUC"] if is_binary else [">mean AUC"]

@@ -33,6 +33,15 @@ from numpy.typing import NDArray
 from discreet.arrays import CellCodes, Floats, Integers
 from discreet.errors import FormatError, SchemaError
 from discreet.schema.bin_lookup import find_bins
+from discreet.schema.dates import (
+    MAX_HOUR,
+    MIN_HOUR,
+    Date,
+    DatePart,
+    compute_part,
+    make_not_a_date_error,
+    read_hour,
+)
 from discreet.schema.edge_labels import format_bin_labels
 from discreet.schema.schema import (
     Categorical,
@@ -47,12 +56,14 @@ __all__ = [
     "Bins",
     "Cells",
     "Grid",
+    "apply_bounds",
     "build_cells",
     "compute_equal_width_edges",
     "compute_near_zero_cuts",
     "encode_classes",
     "format_missing_columns",
     "get_columns",
+    "parse_hours",
     "parse_numbers",
     "resolve_bins",
     "respondent_error_context",
@@ -229,7 +240,9 @@ class Cells:
         value_count = (
             len(public_values) if isinstance(self.feature, Categorical) else len(self.edges) - 1
         )
-        other_index = value_count if public_values and self.unseen == "other" else None
+        # what is not a date is always refused
+        has_other = public_values and not isinstance(self.feature, DatePart)
+        other_index = value_count if has_other and self.unseen == "other" else None
         cell_count = value_count + (other_index is not None) + self.feature.optional
         spellings = {format_value(value): cell for cell, value in enumerate(public_values)}
         for field_name, field_value in (
@@ -264,11 +277,17 @@ class Cells:
             if isinstance(feature_bins, int):
                 edges = compute_equal_width_edges(feature, feature_bins)
             else:
-                edges = (feature.lower, *map(float, feature_bins), feature.upper + feature.integer)
+                cut_points = map(feature.read_bound, feature_bins)
+                edges = (feature.lower, *cut_points, feature.upper + feature.integer)
                 if not all(left_edge < right_edge for left_edge, right_edge in pairwise(edges)):
                     raise SchemaError(
                         f"{feature.name}: the cut points {list(edges[1:-1])} must increase "
-                        f"strictly inside [{feature.lower:g}, {feature.upper:g}]"
+                        f"strictly inside {_format_bounds(feature)}"
+                    )
+                if isinstance(feature, Date) and feature.align_cuts(edges[1:-1]) != [*edges[1:-1]]:
+                    raise SchemaError(
+                        f"{feature.name}: a cut point does not begin a {feature.by}; cut where one "
+                        "begins, or cut the feature by day"
                     )
         return cls(feature, edges, tokens, schema.unseen, schema.outliers)
 
@@ -288,11 +307,8 @@ class Cells:
         if isinstance(self.feature, Categorical):
             value_labels = [format_value(value) for value in self.feature.values]
         else:
-            edge_pairs = pairwise(self.edges)
-            is_integer = self.feature.integer
             value_labels = [
-                f"{low:g}" if low == high - is_integer else f"{low:g} to {high - is_integer:g}"
-                for low, high in edge_pairs
+                self.feature.format_bin(low, high) for low, high in pairwise(self.edges)
             ]
         extra_labels = ["(other)"] * (self.other_index is not None) + [
             "(missing)"
@@ -314,7 +330,7 @@ class Cells:
                 f"{self.feature.name}: a value is of type {type(value).__name__}; give text, "
                 "numbers or true/false, and each part of a list a column of its own"
             )
-        if isinstance(self.feature, Numeric):
+        if isinstance(self.feature, (Numeric, DatePart)):
             return int(self.encode_column(np.array([value], dtype=object))[0])
         cell: int | None = None
         if isinstance(value, str) or not is_missing(value):
@@ -340,11 +356,14 @@ class Cells:
         integers to doubles when a value is missing.
         """
         if isinstance(self.feature, Numeric):
-            numbers = parse_numbers(self.feature, values, self.tokens, self.outliers)
-            cell_indices = find_bins(self.edges, numbers)
-            if self.missing_index is not None:
-                cell_indices[np.isnan(numbers)] = self.missing_index
-            return cell_indices
+            return self.encode_numbers(
+                parse_numbers(self.feature, values, self.tokens, self.outliers)
+            )
+        if isinstance(self.feature, DatePart):
+            hours = parse_hours(self.feature, values, self.tokens)
+            is_absent = np.isnan(hours)
+            part_cells = compute_part(self.feature.by, np.where(is_absent, 0.0, hours))
+            return np.where(is_absent, self.missing_index or 0, part_cells).astype(np.int32)
         dtype = getattr(values, "dtype", None)
         if str(dtype) == "Object" and hasattr(values, "to_arrow"):  # polars, values of any types
             return _encode_objects(to_object_array(values.to_list()), self.encode_value)
@@ -364,6 +383,19 @@ class Cells:
         column = _to_flat_array(values)
         encode_plain = _encode_objects if column.dtype.kind == "O" else _encode_distinct
         return encode_plain(column, self.encode_value)
+
+    def encode_numbers(self, numbers: Floats) -> CellCodes:
+        """Return the cell of each number that :func:`parse_numbers` gave.
+
+        Parameters
+        ----------
+        numbers : array of float
+            NaN where the value is missing.
+        """
+        cell_indices = find_bins(self.edges, numbers)
+        if self.missing_index is not None:
+            cell_indices[np.isnan(numbers)] = self.missing_index
+        return cell_indices
 
 
 def _encode_distinct(column: NDArray[Any], encode_value: Callable[[Any], int]) -> CellCodes:
@@ -486,6 +518,9 @@ def parse_numbers(
     feature: Numeric, values: Any, tokens: Sequence[str] = (), outliers: str = "error"
 ) -> Floats:
     """Parse a column to float64 inside the public bounds, with NaN for missing values."""
+    if isinstance(feature, Date):
+        days = feature.count_days(parse_hours(feature, values, tokens))
+        return apply_bounds(feature, days, outliers)
     column = _to_flat_array(values)
     numbers: Floats | None = None
     if column.dtype.kind in "biuf" or set(map(type, column)) <= {float, int, type(None)}:
@@ -496,6 +531,23 @@ def parse_numbers(
         numbers = np.array(
             [_parse_number(feature, value, tokens) for value in column], dtype=np.float64
         )
+    return apply_bounds(feature, numbers, outliers)
+
+
+def _format_bounds(feature: Numeric) -> str:
+    return f"[{feature.format_bound(feature.lower)}, {feature.format_bound(feature.upper)}]"
+
+
+def apply_bounds(feature: Numeric, numbers: Floats, outliers: str) -> Floats:
+    """Refuse numbers that do not fit a feature, or move them to its nearer bound.
+
+    Parameters
+    ----------
+    feature : Numeric
+    numbers : array of float
+        NaN where the value is missing; of a date, days since its first.
+    outliers : {"error", "clip"}
+    """
     present_numbers = numbers
     if feature.optional and not feature.integer and np.isinf([feature.lower, feature.upper]).all():
         return numbers  # nothing to check here; infinity is refused where the numbers are used
@@ -512,9 +564,8 @@ def parse_numbers(
         if outliers == "error":
             outside_value = lowest if lowest < feature.lower else highest
             raise SchemaError(
-                f"{feature.name}: {outside_value:g} is outside the public bounds "
-                f"[{feature.lower:g}, {feature.upper:g}]; widen the schema, or set its outliers to "
-                "'clip'"
+                f"{feature.name}: {feature.format_bound(outside_value)} is outside the public "
+                f"bounds {_format_bounds(feature)}; widen the schema, or set its outliers to 'clip'"
             )
         numbers = np.clip(numbers, feature.lower, feature.upper)
     if (
@@ -523,7 +574,7 @@ def parse_numbers(
     ):
         raise SchemaError(
             f"{feature.name}: {fractional[0]:g} is not a whole number although its integer is "
-            "true; round it, or set integer to false"
+            "true; round it, or set integer to false (in one line: 0..72 real)"
         )
     return numbers
 
@@ -556,8 +607,60 @@ def _parse_number(feature: Numeric, value: Any, tokens: Sequence[str]) -> float:
         pass
     way_out = NUMBER_HINT
     if isinstance(value, (date, timedelta, np.datetime64, np.timedelta64)):
-        way_out = "turn dates into numbers, such as days since a day that is public"
+        way_out = "make the feature a date, such as 2015-01-01..2026-12-31 by month"
     raise SchemaError(f"{feature.name}: {abbreviate_value(value)} is not a number; {way_out}")
+
+
+def parse_hours(feature: Date | DatePart, values: Any, tokens: Sequence[str] = ()) -> Floats:
+    """Parse a column of dates to hours since 1970, with NaN for missing values.
+
+    Parameters
+    ----------
+    feature : Date or DatePart
+    values : column
+        Of dates, points in time, or their text.
+    tokens : sequence of str
+        Spellings of missing.
+    """
+    column = _to_flat_array(values)
+    if column.dtype.kind == "M":
+        is_absent = np.isnat(column)
+        hours: Floats = column.astype("datetime64[h]").astype(np.float64)
+        hours[is_absent] = np.nan
+        is_beyond = (hours < MIN_HOUR) | (hours > MAX_HOUR)
+        if is_beyond.any():
+            raise make_not_a_date_error(feature.name, str(column[is_beyond][0]))
+    else:
+        hour_by_text: dict[str, float] = {}
+        hours = np.array(
+            [
+                hour_by_text[value]
+                if isinstance(value, str) and value in hour_by_text
+                else _parse_hour(feature, value, tokens, hour_by_text)
+                for value in column
+            ],
+            dtype=np.float64,
+        )
+    if not feature.optional and np.isnan(hours).any():
+        raise _make_missing_error(feature.name)
+    return hours
+
+
+def _parse_hour(
+    feature: Date | DatePart, value: Any, tokens: Sequence[str], hour_by_text: dict[str, float]
+) -> float:
+    """The hour of a value; of text it is remembered."""
+    if is_missing(value, tokens):
+        hour: float | None = math.nan
+    else:
+        hour = read_hour(value)
+        if hour is None and isinstance(value, str) and isinstance(feature, DatePart):
+            hour = feature.read_name(value)
+    if hour is None:
+        raise make_not_a_date_error(feature.name, value)
+    if isinstance(value, str):
+        hour_by_text[value] = hour
+    return hour
 
 
 def resolve_bins(bins: Bins, name: str) -> int | Sequence[float]:
@@ -581,6 +684,8 @@ def compute_equal_width_edges(feature: Numeric, bin_count: int) -> tuple[float, 
             f"{feature.name} has no public bounds to cut into bins; "
             "give it the lower and upper bounds that you know"
         )
+    if isinstance(feature, Date):
+        return feature.compute_edges(bin_count)
     bound_range = feature.upper - feature.lower
     if feature.integer:
         # values lower … upper, each a bin of its own
@@ -607,6 +712,8 @@ def compute_near_zero_cuts(feature: Numeric, bin_width: float) -> list[float]:
     []
     """
     cut_points: list[float] = []
+    if isinstance(feature, Date):  # its zero is the first day, where nothing crowds
+        return cut_points
     for sign in (1, -1):
         near_bound = feature.lower if sign > 0 else -feature.upper
         far_bound = feature.upper if sign > 0 else -feature.lower

@@ -200,6 +200,10 @@ class Categorical:
         object.__setattr__(self, "values", _check_domain(name, "values", values))
         object.__setattr__(self, "optional", _check_flag(name, "optional", optional))
 
+    def to_body(self) -> dict[str, Any]:
+        """Plain values for a JSON document."""
+        return {"kind": "categorical", "values": list(self.values)}
+
 
 @dataclass(frozen=True)
 class Numeric:
@@ -262,6 +266,62 @@ class Numeric:
                         "number although integer is true; round it outwards"
                     )
 
+    def to_body(self) -> dict[str, Any]:
+        """Plain values for a JSON document."""
+        bounds = {
+            bound_name: bound if math.isfinite(bound) else None
+            for bound_name, bound in (("lower", self.lower), ("upper", self.upper))
+        }
+        return {"kind": "numeric", "integer": self.integer, **bounds}
+
+    def read_bound(self, bound: Any) -> float:
+        """Read a cut point.
+
+        Parameters
+        ----------
+        bound : float
+        """
+        return float(bound)
+
+    def format_number(self, number: float) -> str:
+        """Format a number for people.
+
+        Parameters
+        ----------
+        number : float
+        """
+        return f"{number:g}"
+
+    def format_bound(self, number: float) -> str:
+        """Format a number as a bound.
+
+        Parameters
+        ----------
+        number : float
+        """
+        return self.format_number(number)
+
+    def format_bin(self, low: float, high: float) -> str:
+        """Format a bin; of whole numbers the last ends before the next edge.
+
+        Parameters
+        ----------
+        low, high : float
+            Its edges.
+        """
+        last = high - self.integer
+        low_text, last_text = self.format_number(low), self.format_number(last)
+        return low_text if low == last else f"{low_text} to {last_text}"
+
+    def restore_value(self, number: float) -> Any:
+        """The value of a column that is read as this number.
+
+        Parameters
+        ----------
+        number : float
+        """
+        return number
+
 
 Feature = Categorical | Numeric
 
@@ -299,11 +359,12 @@ def _read_bound(bound: float | str | None, unbounded: float) -> Any:
 
 class FeatureBody(Body):
     name: str
-    kind: Literal["categorical", "numeric"]
+    kind: Literal["categorical", "numeric", "date"]
     values: list[Value] | None = None
     lower: float | str | None = None
     upper: float | str | None = None
     integer: bool = False
+    by: str | None = None
     optional: bool = True
 
 
@@ -322,8 +383,15 @@ class SchemaBody(Body):
 
     def to_schema(self) -> Schema:
         """The schema this shape stands for."""
+        from discreet.schema.dates import make_date_feature
+
         features: list[Feature] = []
         for feature_body in self.features:
+            if feature_body.kind == "date":
+                name, by, optional = feature_body.name, feature_body.by, feature_body.optional
+                bounds = feature_body.lower, feature_body.upper
+                features.append(make_date_feature(name, by, *bounds, optional))
+                continue
             if feature_body.kind == "categorical":
                 features.append(
                     Categorical(feature_body.name, feature_body.values or [], feature_body.optional)
@@ -461,23 +529,11 @@ class Schema(Document):
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""
-        feature_bodies: list[dict[str, Any]] = []
-        for feature in self.features:
-            if isinstance(feature, Categorical):
-                feature_body: dict[str, Any] = {
-                    "kind": "categorical",
-                    "values": list(feature.values),
-                }
-            else:
-                feature_body = {"kind": "numeric", "integer": feature.integer}
-                for bound_name in ("lower", "upper"):
-                    bound = getattr(feature, bound_name)
-                    feature_body[bound_name] = bound if math.isfinite(bound) else None
-            feature_bodies.append(
-                {"name": feature.name, **feature_body, "optional": feature.optional}
-            )
         return {
-            "features": feature_bodies,
+            "features": [
+                {"name": feature.name, **feature.to_body(), "optional": feature.optional}
+                for feature in self.features
+            ],
             "target": self.target,
             "classes": list(self.classes),
             "missing": self.missing,

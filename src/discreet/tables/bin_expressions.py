@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet.schema.cells import Cells, compute_equal_width_edges
+from discreet.schema.dates import Date
 from discreet.schema.schema import Numeric
 from discreet.tables.columns import make_double
 
@@ -64,7 +65,7 @@ class EqualWidths:
         """The bins of a numeric feature; None where they are not equal, or not safely so."""
         feature, bin_count = cells.feature, cells.value_count
         assert isinstance(feature, Numeric)
-        if not feature.is_bounded or bin_count < 2:
+        if not feature.is_bounded or bin_count < 2 or isinstance(feature, Date):
             return None
         if cells.edges != compute_equal_width_edges(feature, bin_count):
             return None

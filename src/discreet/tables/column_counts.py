@@ -20,7 +20,7 @@ from discreet.schema.cells import Cells, is_missing
 from discreet.schema.drafting import ColumnDraft, SchemaDraft
 from discreet.schema.schema import Numeric, format_value
 from discreet.tables.bin_expressions import add_bin_columns
-from discreet.tables.columns import _compare_bytewise, read_numbers
+from discreet.tables.columns import compare_bytewise, read_numbers
 from discreet.tables.contributions import ContributionBound
 from discreet.tables.engines import (
     fetch_arrow,
@@ -185,7 +185,7 @@ class ColumnCounter:
             if column.type().is_floating() or column.type().is_decimal():
                 column = column.cast("float64")
             elif not (column.type().is_integer() or column.type().is_boolean()):
-                column = _compare_bytewise(column, name)
+                column = compare_bytewise(column, name)
             values = rows.select(v=column)
             query = values.group_by("v").agg(n=values.count())
         for batch in iter_arrow_batches(query, ROWS_PER_BATCH, self.source):

@@ -23,7 +23,7 @@ from discreet.schema.cells import MAX_NUMBER_LENGTH, NUMBER_PATTERN, Cells
 from discreet.schema.schema import format_value
 from discreet.tables.frames import make_unknown_text
 
-__all__ = ["find_fractions", "make_double", "make_group_key", "read_numbers"]
+__all__ = ["compare_bytewise", "find_fractions", "make_double", "make_group_key", "read_numbers"]
 
 BYTEWISE_ENGINES = ("clickhouse", "datafusion", "polars", "trino")
 """Engines without collations; elsewhere text is stripped of them, or refused."""
@@ -70,11 +70,18 @@ def make_group_key(column: Any, cells: Cells) -> Any:
             f"{cells.feature.name}: a column of type {column_type} has no spelling that all "
             "sources share; give it as text or numbers, such as by a view of the table"
         )
-    return _make_text_key(_compare_bytewise(column, cells.feature.name), cells)
+    return _make_text_key(compare_bytewise(column, cells.feature.name), cells)
 
 
-def _compare_bytewise(column: Any, name: str) -> Any:
-    """A column as text that is compared byte by byte; of PostgreSQL's char(n), without padding."""
+def compare_bytewise(column: Any, name: str) -> Any:
+    """A column as text that is compared byte by byte; of PostgreSQL's char(n), without padding.
+
+    Parameters
+    ----------
+    column : ibis.Column
+    name : str
+        Of the column.
+    """
     engine_name = column.get_backend().name
     if not column.type().is_string():
         column = column.cast("string")
@@ -236,7 +243,7 @@ def read_numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any
     column, invalid_text = table[name], None
     column_type = column.type()
     if column_type.is_string():
-        bytewise_text = _compare_bytewise(column, name)
+        bytewise_text = compare_bytewise(column, name)
         is_missing = bytewise_text.isnull() | bytewise_text.isin(["", *tokens])
         is_number = bytewise_text.re_search(NUMBER_PATTERN) & (
             bytewise_text.length() <= MAX_NUMBER_LENGTH

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.schema.cells import Cells, is_missing, parse_numbers, to_object_array
+from discreet.schema.cells import (
+    Cells,
+    is_missing,
+    parse_hours,
+    parse_numbers,
+    to_object_array,
+)
+from discreet.schema.dates import Date, DatePart, make_moments
 from discreet.schema.schema import Numeric, Schema, format_value
 
 __all__ = ["convert_to_arrow", "make_unknown_text"]
@@ -87,6 +94,9 @@ def _read_objects(column: Any, schema: Schema, name: str) -> Any:
     import pyarrow as pa
 
     feature = None if name == schema.target else schema[name]
+    if isinstance(feature, (Date, DatePart)):
+        moments = make_moments(parse_hours(feature, column, schema.missing_tokens))
+        return pa.array(moments.astype("datetime64[s]"), from_pandas=True)
     if isinstance(feature, Numeric):
         numbers = parse_numbers(feature, column, schema.missing_tokens, schema.outliers)
         return pa.array(numbers, from_pandas=True)

@@ -94,7 +94,8 @@ def count_arrays(
                     feature, column, class_codes, class_count
                 )
         if (cells := cells_by_feature.get(name)) is not None:
-            row_cells = cells.encode_column(column)
+            is_parsed = isinstance(feature, Numeric)
+            row_cells = cells.encode_numbers(column) if is_parsed else cells.encode_column(column)
             tables[name] = count_table(cells, row_cells, class_codes, class_count, weights)
     if float_columns:
         float_features = [feature for feature, _ in float_columns]

@@ -15,9 +15,9 @@ from typing import Any
 from discreet.schema.cells import Cells
 from discreet.schema.schema import Numeric, Schema, format_value
 from discreet.tables.columns import (
-    _compare_bytewise,
     _make_engine_function,
     _parse_float,
+    compare_bytewise,
     is_absent_number,
     make_double,
     make_group_key,
@@ -158,7 +158,7 @@ def _make_person_key(table: Any, bound: ContributionBound, tokens: Sequence[str]
     elif column_type.is_decimal() and not column_type.scale:
         key = column.cast("string")
     elif column_type.is_string() or column_type.is_uuid():
-        text = _compare_bytewise(column, bound.person)
+        text = compare_bytewise(column, bound.person)
         key = text.isin(["", *tokens]).ifelse(ibis.null("string"), text)
     else:
         raise make_id_error(bound.person, f"its values are of type {column_type}")
@@ -185,7 +185,7 @@ def _iter_content(table: Any, name: str, schema: Schema | None) -> Iterator[tupl
     import ibis
 
     if schema is None:
-        text = _compare_bytewise(table[name], name).fill_null("")
+        text = compare_bytewise(table[name], name).fill_null("")
         yield text, text
         return
     feature = None if name == schema.target else schema[name]

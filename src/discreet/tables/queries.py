@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import SchemaError
-from discreet.schema.cells import NUMBER_HINT, Cells, Grid, parse_numbers, refuse_infinity
-from discreet.schema.schema import Numeric, Schema, abbreviate_value
+from discreet.schema.cells import NUMBER_HINT, Cells, Grid, apply_bounds, refuse_infinity
+from discreet.schema.dates import Date, DatePart, make_not_a_date_error
+from discreet.schema.schema import Feature, Numeric, Schema, abbreviate_value
 from discreet.tables.bin_expressions import add_bin_columns
 from discreet.tables.columns import (
     find_fractions,
@@ -22,6 +23,7 @@ from discreet.tables.columns import (
     make_group_key,
     read_numbers,
 )
+from discreet.tables.date_expressions import add_date_columns, make_cell_key, read_feature_numbers
 
 __all__ = ["Queries", "check_numbers", "clip_number", "make_not_a_number_error"]
 
@@ -47,7 +49,8 @@ class Queries:
     def __init__(
         self, table: Any, schema: Schema, weights: str | None, cells: Mapping[str, Cells]
     ) -> None:
-        self.table, self.schema, self.weights, self.cells = table, schema, weights, cells
+        self.table = table = add_date_columns(table, schema)
+        self.schema, self.weights, self.cells = schema, weights, cells
         self.numeric_features = [f for f in schema.features if isinstance(f, Numeric)]
         self.class_cells = Cells.from_schema(schema, schema.target)
         self.max_keys = {
@@ -118,7 +121,7 @@ class Queries:
         raw_columns = {}
         for position, name in enumerate(names):
             if name not in [feature.name for feature in numeric_features]:
-                raw_columns[f"a{position}"] = make_group_key(self.table[name], self.cells[name])
+                raw_columns[f"a{position}"] = make_cell_key(self.table[name], self.cells[name])
         rows = self._select_numbers(numeric_features, raw_columns)
         if numeric_features:
             binned_columns = {
@@ -143,19 +146,19 @@ class Queries:
             Columns that hold nothing but numbers.
         """
         row_columns = {"y": make_group_key(self.table[self.schema.target], self.class_cells)}
-        numeric_names = {feature.name for feature in self.numeric_features}
+        numeric_by_name = {feature.name: feature for feature in self.numeric_features}
         for position, name in enumerate(names):
             if name in unchanged:
                 row_columns[f"a{position}"] = self.table[name]
-            elif name in numeric_names:
+            elif name in numeric_by_name:
                 missing_tokens = self.schema.missing_tokens
-                row_columns[f"a{position}"], invalid_text = read_numbers(
-                    self.table, name, missing_tokens
+                row_columns[f"a{position}"], invalid_text = read_feature_numbers(
+                    self.table, numeric_by_name[name], missing_tokens
                 )
                 if invalid_text is not None:
                     row_columns[f"t{position}"] = invalid_text
             else:
-                row_columns[f"a{position}"] = make_group_key(self.table[name], self.cells[name])
+                row_columns[f"a{position}"] = make_cell_key(self.table[name], self.cells[name])
         if self.weights is not None:
             row_columns["w"] = self.table[self.weights]
         return self.table.select(**row_columns)
@@ -194,8 +197,8 @@ class Queries:
             row_columns["w"] = read_numbers(self.table, self.weights, self.schema.missing_tokens)[0]
         for j, feature in enumerate(numeric):
             missing_tokens = self.schema.missing_tokens
-            row_columns[f"x{j}"], invalid_text = read_numbers(
-                self.table, feature.name, missing_tokens
+            row_columns[f"x{j}"], invalid_text = read_feature_numbers(
+                self.table, feature, missing_tokens
             )
             if invalid_text is not None:
                 row_columns[f"t{j}"] = invalid_text
@@ -224,9 +227,11 @@ def clip_number(number: Any, feature: Numeric, *, on_grid: bool) -> Any:
     return (grid_steps + make_double(0.5)).floor().cast("int64")
 
 
-def make_not_a_number_error(name: str, text: str) -> SchemaError:
-    """The error about text in a column of numbers."""
-    return SchemaError(f"{name}: {abbreviate_value(text)} is not a number; {NUMBER_HINT}")
+def make_not_a_number_error(feature: Feature, text: str) -> SchemaError:
+    """The error about text in a column of numbers or dates."""
+    if isinstance(feature, (Date, DatePart)):
+        return make_not_a_date_error(feature.name, text)
+    return SchemaError(f"{feature.name}: {abbreviate_value(text)} is not a number; {NUMBER_HINT}")
 
 
 def check_numbers(queries: Queries, result: Any) -> None:
@@ -243,7 +248,7 @@ def check_numbers(queries: Queries, result: Any) -> None:
         raise SchemaError(f"{queries.weights}: weights must be finite and not negative")
     for j, feature in enumerate(queries.numeric_features):
         if invalid_texts := values_by_column.get(f"t{j}"):
-            raise make_not_a_number_error(feature.name, invalid_texts[0])
+            raise make_not_a_number_error(feature, invalid_texts[0])
         extremes = [
             *values_by_column[f"lo{j}"],
             *values_by_column[f"hi{j}"],
@@ -254,4 +259,4 @@ def check_numbers(queries: Queries, result: Any) -> None:
         extreme_values = np.array(extremes, dtype=np.float64)
         if not feature.is_bounded:
             refuse_infinity(extreme_values[:, None], [feature.name])
-        parse_numbers(feature, extreme_values, (), queries.schema.outliers)
+        apply_bounds(feature, extreme_values, queries.schema.outliers)

@@ -12,7 +12,8 @@ from typing import Any
 
 from discreet.errors import SchemaError
 from discreet.schema.cells import Cells
-from discreet.schema.schema import Categorical, Numeric, Schema
+from discreet.schema.dates import Date, DatePart
+from discreet.schema.schema import Numeric, Schema
 from discreet.tables.columns import make_group_key, read_numbers
 from discreet.tables.engines import (
     get_source_kind,
@@ -106,7 +107,7 @@ def _iter_batches(
     for batch in iter_arrow_batches(ordered.select(**columns), BATCH_ROWS, source):
         for text_column, name in text_columns.items():
             for text in batch.column(text_column).drop_null().slice(0, 1).to_pylist():
-                raise make_not_a_number_error(name, text)
+                raise make_not_a_number_error(schema[name], text)
         column_by_name = {name: batch.column(f"value{k}") for k, name in enumerate(names)}
         copy_by_name = {name: batch.column(f"copy{k}") for k, name in enumerate(copied_names)}
         yield _make_batch({**copy_by_name, **column_by_name}), _make_batch(copy_by_name)
@@ -125,13 +126,13 @@ def _read_columns(
     columns, text_columns = {}, {}
     for k, name in enumerate(names):
         feature = None if name == schema.target else schema[name]
-        if isinstance(feature, Numeric):
+        if isinstance(feature, (Date, DatePart)):  # a model reads these as they are
+            columns[f"value{k}"] = opened[name]
+        elif isinstance(feature, Numeric):
             columns[f"value{k}"], invalid_text = read_numbers(opened, name, schema.missing_tokens)
             if invalid_text is not None:
                 columns[f"text{k}"] = invalid_text
                 text_columns[f"text{k}"] = name
-        elif feature is None or isinstance(feature, Categorical):
-            columns[f"value{k}"] = make_group_key(opened[name], Cells.from_schema(schema, name))
         else:
-            columns[f"value{k}"] = opened[name]
+            columns[f"value{k}"] = make_group_key(opened[name], Cells.from_schema(schema, name))
     return columns, text_columns

@@ -21,6 +21,7 @@ from discreet.arrays import Array, CellCodes, Floats, Indices
 from discreet.errors import FormatError, PrivacyError
 from discreet.randomness import Random
 from discreet.schema.cells import Cells, build_cells
+from discreet.schema.dates import Date, make_moments
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Statistics, Table
 from discreet.tables.contributions import (
@@ -358,7 +359,9 @@ class TableSource(Source):
             # it hands such numbers over faster than it could cut them itself
             column_types = self.rows.schema()
             numeric_names = [
-                feature.name for feature in schema.features if isinstance(feature, Numeric)
+                feature.name
+                for feature in schema.features
+                if isinstance(feature, Numeric) and not isinstance(feature, Date)
             ]
             self.plain_columns = {
                 column_name
@@ -418,11 +421,16 @@ class TableSource(Source):
                 column = columns[name] = batch.column(f"a{position}")
                 if name in self.plain_columns:
                     columns[name] = np.asarray(column)
-                elif f"t{position}" in batch.schema.names:
+                    continue
+                if f"t{position}" in batch.schema.names:
                     for invalid_text in (
                         batch.column(f"t{position}").drop_null().slice(0, 1).to_pylist()
                     ):
-                        raise make_not_a_number_error(name, invalid_text)
+                        raise make_not_a_number_error(self.schema[name], invalid_text)
+                feature = self.schema[name]
+                if isinstance(feature, Date):
+                    days = column.to_numpy(zero_copy_only=False)
+                    columns[name] = make_moments(feature.first_hour + 24 * days)
             yield columns, self.class_cells.encode_column(batch.column("y"))
             if self.progress is not None:
                 self.progress(batch_index, batch_index + 1)

@@ -1,0 +1,265 @@
+"""A date becomes the same cell on every engine, from text, dates and points in time."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from comparisons import assert_same_statistics
+from discreet import Date, DatePart, Schema, SchemaError
+from discreet.statistics.statistics import Statistics
+from discreet.tables import CountRequest, count
+from discreet.tables.in_memory import count_arrays
+from discreet.tables.source import Sampling, TableSource
+
+pytestmark = pytest.mark.slow
+
+FEATURES = {
+    "day": Date("day", "1899-12-31", "2026-12-30"),
+    "month": Date("month", "1899-12-31", "2026-12-30", by="month"),
+    "year": Date("year", "0001-01-01", "9999-12-31", by="year"),
+    "weekday": DatePart("weekday", by="weekday"),
+    "month of year": DatePart("month of year", by="month of year"),
+    "hour": DatePart("hour", by="hour"),
+}
+SCHEMA = Schema(
+    FEATURES.values(), "class", ["no", "yes"], outliers="clip", missing_tokens=["?"]
+)
+BINS = {"day": 5, "month": ["1900-01-01", "2000-02-01", "2016-03-01"], "year": 7}
+REQUEST = CountRequest(bins=BINS, moments="grid", order=True)
+
+HARD = [
+    "1969-12-31 23:59:59.999999", "1970-01-01", "0001-01-01", "9999-12-31 23:59:59", "2000-02-29",
+    "1900-02-28", "1900-03-01", "2016-02-29 12:00", "2400-02-29", "1899-12-31", "1899-12-30 23:59",
+    "2026-12-30 23:59:59", "2026-12-31", "2016-12-31T23:00:00", "1582-10-10", "0004-02-29",
+]  # fmt: skip
+ZONED = [
+    "2016-02-28 23:30:00-01", "2016-03-01T00:15:00+00:30", "1970-01-01 00:00:00Z",
+    "2020-01-01 00:30+0900", "1999-12-31 23:59:59.5-23:59", "2020-06-01T12:00:00.25+05:45",
+]  # fmt: skip
+WRONG = [
+    "2021-02-30", "2100-02-29", "21-02-03", "2021-2-3", "03.02.2021", "2021/02/03", "2021-02-03x",
+    "2021-02-03 24:00", "2021-02-03 10", "2021-02-03 10:60", "2021-02-03 10:00:60", "0000-01-01",
+    "20210203", "1614729600", "2021-02-03 10:00 +01:00", "now", "infinity", "２０２１-02-03",
+    "2021-02-03  10:00", "2021-13-01", "2021-00-10", "-2021-02-03", "0001-01-01 00:00+01:00",
+]  # fmt: skip
+
+
+def make_moments(size: int = 400) -> list[dt.datetime | None]:
+    chance = random.Random(5)
+    hard = [dt.datetime.fromisoformat(text) for text in HARD]
+    span = (dt.datetime.max - dt.datetime.min) // dt.timedelta(seconds=1)
+    drawn = [dt.datetime.min + dt.timedelta(seconds=chance.randrange(span)) for _ in range(size)]
+    near = [dt.datetime(1890, 1, 1) + dt.timedelta(hours=chance.randrange(10**6)) for _ in drawn]
+    return [*hard, *drawn, *near, None]
+
+
+MOMENTS = make_moments()
+CLASSES = [random.Random(6).choice(["no", "yes"]) for _ in MOMENTS]
+
+
+def expect(moments: list[dt.datetime | None]) -> dict[str, list[int]]:
+    """The cells by Python's own calendar."""
+    cells: dict[str, list[int]] = {name: [] for name in FEATURES}
+    for moment in moments:
+        if moment is None:
+            sizes = {"weekday": 7, "month of year": 12, "hour": 24}
+            for name, size in sizes.items():
+                cells[name].append(size)
+            continue
+        cells["weekday"].append(moment.weekday())
+        cells["month of year"].append(moment.month - 1)
+        cells["hour"].append(moment.hour)
+    return cells
+
+
+def statistics_of(columns: dict[str, Any]) -> Statistics:
+    codes = np.array([["no", "yes"].index(text) for text in CLASSES[: len(columns["day"])]])
+    return count_arrays(SCHEMA, columns, codes.astype(np.int32), REQUEST)
+
+
+def test_parts_are_those_of_pythons_calendar() -> None:
+    wanted = expect(MOMENTS)
+    exact = statistics_of(dict.fromkeys(FEATURES, MOMENTS))
+    for name in ("weekday", "month of year", "hour"):
+        table = exact.tables[name]
+        counted = np.bincount(wanted[name], minlength=table.cells.size)
+        assert table.counts.sum(axis=0).tolist() == counted.tolist()
+    for name, moment in (("day", dt.datetime(1950, 1, 2, 3)), ("year", dt.datetime(1, 1, 1))):
+        cells = exact.tables[name].cells
+        days = (moment.date() - FEATURES[name].first).days  # type: ignore[union-attr]
+        assert cells.edges[cells.encode_value(moment)] <= days
+
+
+def rows_of(kind: str) -> pa.Table:
+    """The same rows as text, dates or points in time."""
+    texts = [None if moment is None else moment.isoformat(" ") for moment in MOMENTS]
+    columns: dict[str, pa.Array] = {}
+    for place, name in enumerate(FEATURES):
+        if kind == "text":
+            styles = [lambda t: t, lambda t: t.replace(" ", "T"), lambda t: f"\t {t} \n"]
+            styles.append(lambda t: f"{t}Z")
+            cells = [
+                "?" if text is None else styles[(row + place) % 4](text)
+                for row, text in enumerate(texts)
+            ]
+            columns[name] = pa.array(cells)
+        else:
+            columns[name] = pa.array(MOMENTS, pa.timestamp("us"))
+        if kind == "zoned":
+            columns[name] = columns[name].cast(pa.timestamp("us", "UTC"))
+    return pa.table({**columns, "class": CLASSES})
+
+
+KINDS = ["text", "timestamp", "zoned"]
+EXACT = statistics_of(dict.fromkeys(FEATURES, MOMENTS))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_memory_parquet_and_duckdb(kind: str, tmp_path: Path) -> None:
+    rows = rows_of(kind)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    frame = pl.from_arrow(rows)
+    assert isinstance(frame, pl.DataFrame)
+    sources: list[Any] = [rows, frame, tmp_path / "rows.parquet"]
+    if kind == "text":
+        sources.append(rows.to_pandas())
+        rows.to_pandas().to_csv(tmp_path / "rows.csv", index=False)
+        sources.append(tmp_path / "rows.csv")
+    for source in sources:
+        path = str(source) if isinstance(source, Path) else source
+        assert_same_statistics(count(path, SCHEMA, REQUEST), EXACT)
+    for source in (rows, frame, rows.to_pydict()):
+        assert_same_statistics(statistics_of({name: source[name] for name in FEATURES}), EXACT)
+
+
+def test_duckdb_in_another_time_zone() -> None:
+    import ibis
+
+    engine = ibis.duckdb.connect()
+    engine.raw_sql("SET TimeZone = 'Asia/Tokyo'")
+    table = engine.create_table("rows", rows_of("zoned"))
+    assert_same_statistics(count(table, SCHEMA, REQUEST), EXACT)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_are_read_have_the_same_cells(kind: str) -> None:
+    """The way of a choice between candidates: rows in batches."""
+    from fractions import Fraction
+
+    from discreet import CryptoRandom
+    from discreet.schema.cells import build_cells
+
+    source, cells = TableSource(rows_of(kind), SCHEMA), build_cells(SCHEMA, BINS)
+    sampling = Sampling(Fraction(1), CryptoRandom())
+    for name, table in source.count_tables(cells, sampling).items():
+        assert table.counts.tolist() == EXACT.tables[name].counts.tolist()
+
+
+@pytest.mark.parametrize("kind", ["text", "timestamp"])
+def test_pandas_with_its_own_types(kind: str) -> None:
+    near = [moment for moment in MOMENTS if moment is None or 1700 < moment.year < 2200]
+    stamps = pd.Series(pd.to_datetime(near))
+    for series in (
+        stamps,
+        stamps.dt.tz_localize("UTC").dt.tz_convert("America/Caracas"),
+        stamps.astype("timestamp[ns][pyarrow]"),
+        stamps.dt.strftime("%Y-%m-%dT%H:%M:%S").astype("string"),
+        stamps.astype(object),
+    ):
+        frame = pd.DataFrame(dict.fromkeys(FEATURES, series)).assign(**{"class": "no"})
+        codes = np.zeros(len(near), dtype=np.int32)
+        exact = count_arrays(SCHEMA, dict.fromkeys(FEATURES, near), codes, REQUEST)
+        assert_same_statistics(count(frame, SCHEMA, REQUEST), exact)
+        columns = {name: frame[name] for name in FEATURES}
+        assert_same_statistics(count_arrays(SCHEMA, columns, codes, REQUEST), exact)
+
+
+def into_sqlite(path: Path, rows: pa.Table, kind: str) -> str:
+    connection = sqlite3.connect(path)
+    types = ", ".join(f'"{name}" {kind}' for name in FEATURES)
+    connection.execute(f'CREATE TABLE rows ({types}, "class" text)')
+    texts = [
+        [value.isoformat(" ") if isinstance(value, dt.datetime) else value for value in row]
+        for row in (list(row.values()) for row in rows.to_pylist())
+    ]
+    marks = ", ".join("?" * len(rows.column_names))
+    connection.executemany(f"INSERT INTO rows VALUES ({marks})", texts)
+    connection.commit()
+    connection.close()
+    return f"sqlite://{path}#rows"
+
+
+@pytest.mark.parametrize(("kind", "type_"), [("text", "text"), ("timestamp", "timestamp")])
+def test_sqlite(kind: str, type_: str, tmp_path: Path) -> None:
+    source = into_sqlite(tmp_path / "rows.db", rows_of(kind), type_)
+    assert_same_statistics(count(source, SCHEMA, REQUEST), EXACT)
+
+
+@pytest.mark.parametrize(
+    ("kind", "type_"),
+    [("text", "text"), ("timestamp", "timestamp"), ("zoned", "timestamp with time zone")],
+)
+def test_postgresql(kind: str, type_: str, postgres: str) -> None:
+    rows = rows_of(kind)
+    types = ", ".join(f'"{name}" {type_}' for name in FEATURES)
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute('DROP TABLE IF EXISTS "dates"')
+        connection.execute(f'CREATE TABLE "dates" ({types}, "class" text)')
+        with connection.cursor().copy('COPY "dates" FROM STDIN') as copy:
+            for row in rows.to_pylist():
+                copy.write_row(list(row.values()))
+    assert_same_statistics(count(f"{postgres}#dates", SCHEMA, REQUEST), EXACT)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["text", "zoned"])
+def test_spark(kind: str, spark: Any, tmp_path: Path) -> None:
+    pq.write_table(rows_of(kind), tmp_path / "rows.parquet")
+    frame = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    assert_same_statistics(count(frame, SCHEMA, REQUEST), EXACT)
+
+
+@pytest.mark.parametrize("wrong", [*WRONG, 1614729600, 44258.5, True])
+@pytest.mark.parametrize("name", FEATURES)
+def test_one_malformed_date_is_an_error_that_shows_it(
+    name: str, wrong: Any, tmp_path: Path
+) -> None:
+    schema = Schema([FEATURES[name]], "class", ["no", "yes"], "skip", "clip", "other")
+    values = [*HARD, *ZONED, wrong, *HARD]
+    columns = {name: values, "class": ["no"] * len(values)}
+    sources: list[Any] = [columns, pd.DataFrame(columns)]
+    if isinstance(wrong, str):
+        sources += [pl.DataFrame(columns), pa.table(columns)]
+        path = into_file(tmp_path / "rows.db", name, values)
+        sources.append(path)
+    else:
+        numbers = {name: [wrong, None], "class": ["no", "no"]}
+        sources += [pl.DataFrame(numbers), pa.table(numbers), pd.DataFrame(numbers)]
+    shown = repr(wrong) if isinstance(wrong, str) else str(wrong).lower()
+    for source in sources:
+        with pytest.raises(SchemaError) as raised:
+            count(source, schema)
+        assert f"{name}: " in str(raised.value)
+        assert "is not a date; dates are written like 2019-03-04" in str(raised.value)
+        assert shown.rstrip("0").rstrip(".") in str(raised.value).lower()
+
+
+def into_file(path: Path, name: str, values: list[Any]) -> str:
+    connection = sqlite3.connect(path)
+    connection.execute(f'CREATE TABLE rows ("{name}" text, "class" text)')
+    connection.executemany("INSERT INTO rows VALUES (?, 'no')", [[value] for value in values])
+    connection.commit()
+    connection.close()
+    return f"sqlite://{path}#rows"
