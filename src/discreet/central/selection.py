@@ -37,12 +37,14 @@ from discreet.randomness import Random
 from discreet.schema.binning import compute_inner_edges
 from discreet.schema.cells import Cells, build_cells
 from discreet.schema.schema import Numeric
+from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Table
 from discreet.tables.source import Source
 
 __all__ = [
     "FeatureSelection",
     "RowSample",
+    "choose_most_correct",
     "compute_subsample_share",
     "compute_table_quality",
     "count_affordable_features",
@@ -321,6 +323,29 @@ def compute_subsample_share(epsilon: float, people: float) -> Fraction:
     return Fraction(
         min(1.0, max(MIN_SCORED_ROWS, SUFFICIENT_ROWS_TIMES_EPSILON / epsilon) / max(people, 1.0))
     )
+
+
+def choose_most_correct(
+    scorings: Sequence[Scoring],
+    candidate_scores: Sequence[Floats],
+    class_codes: Integers,
+    epsilon: Fraction | float,
+    random: Random,
+) -> int:
+    """Choose the candidate that classifies most rows right, by the exponential mechanism.
+
+    Parameters
+    ----------
+    scorings : sequence of Scoring
+        Of the candidates.
+    candidate_scores : sequence of arrays of shape (rows, classes)
+    class_codes : array of int, (rows,)
+    epsilon : Fraction or float
+        Of the exponential mechanism.
+    random : Random
+    """
+    qualities = [count_correct(row_scores, class_codes) for row_scores in candidate_scores]
+    return sample_exponential_mechanism(qualities, epsilon, random)
 
 
 def count_correct(scores: Floats, class_codes: Integers) -> int:
