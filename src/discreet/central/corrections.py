@@ -23,7 +23,7 @@ are for that (`Influence`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -37,7 +37,6 @@ from discreet.central.pair_qualities import CellGrouping, compute_pair_qualities
 from discreet.central.selection import (
     RowSample,
     compute_subsample_share,
-    count_correct,
     sample_exponential_mechanism,
     weigh_rows,
 )
@@ -53,6 +52,7 @@ __all__ = [
     "MAX_PAIRS",
     "CorrectionBudget",
     "apply_corrections",
+    "compute_log_probability",
     "compute_residuals",
     "compute_truncated_log_likelihood",
     "compute_truncated_log_probability",
@@ -60,6 +60,10 @@ __all__ = [
     "sum_rows",
 ]
 
+CandidateChoice = Callable[
+    [Sequence[Scoring], Sequence[Floats], RowSample, Fraction | float, Random], int
+]
+"""Which candidate, by the scores of a sample's rows under each, the sample and an epsilon."""
 CellGroups = Mapping[str, tuple[int, ...]]
 """What a correction is about: features, and the group of each of their cells."""
 
@@ -293,13 +297,17 @@ def compute_truncated_log_likelihood(
 
 def compute_truncated_log_probability(scores: Floats, class_codes: Integers) -> Floats:
     """max(log P(class), -4) of every row: to the last bit a function of that row alone."""
+    return np.maximum(compute_log_probability(scores, class_codes), -MAX_LOG_LOSS)
+
+
+def compute_log_probability(scores: Floats, class_codes: Integers) -> Floats:
+    """Log P(class) of every row: to the last bit a function of that row alone."""
     scores = np.ascontiguousarray(scores)
     centred_scores = scores - max_rows(scores)[:, None]
     own_positions = np.arange(len(class_codes)) * scores.shape[1] + class_codes
-    log_probability = np.take(centred_scores, own_positions) - np.log(
-        sum_rows(np.exp(centred_scores))
+    return np.asarray(
+        np.take(centred_scores, own_positions) - np.log(sum_rows(np.exp(centred_scores)))
     )
-    return np.asarray(np.maximum(log_probability, -MAX_LOG_LOSS))
 
 
 def apply_corrections(
@@ -309,6 +317,7 @@ def apply_corrections(
     budget: Budget,
     correction_budget: CorrectionBudget,
     random: Random,
+    choose_candidate: CandidateChoice,
 ) -> tuple[Scoring, tuple[Correction, ...]]:
     """Correct the model privately; return the chosen scoring and the corrections it applies.
 
@@ -324,6 +333,8 @@ def apply_corrections(
     correction_budget : CorrectionBudget
         What each step may cost.
     random : Random
+    choose_candidate : callable
+        The last choice, by the scores of the candidates' rows.
     """
     final_cost, people = correction_budget.final_cost, correction_budget.people
     subsample = sample.draw_subsample(
@@ -337,13 +348,7 @@ def apply_corrections(
     start_model = ratios.build_model(start_scoring)
     state = CorrectionState(sample, ratios, start_model, sample.score_rows(start_model))
     candidate_scorings = [*usual_models, start_scoring]
-    qualities = [
-        count_correct(candidate_scores, subsample.class_codes, subsample.weights)
-        for candidate_scores in (
-            *usual_scores.values(),
-            subsample.take_own_rows(state.row_scores),
-        )
-    ]
+    candidate_scores = [*usual_scores.values(), subsample.take_own_rows(state.row_scores).copy()]
     feature_count = min(correction_budget.feature_count, len(ratios.ranked_features))
     for groups, table_cost in _iter_correction_tables(state, budget, correction_budget, random):
         noise = budget.spend_on_noise(
@@ -358,11 +363,11 @@ def apply_corrections(
             or correction_count >= feature_count
         ):
             candidate_scorings.append(replace(start_scoring, corrections=correction_count))
-            own_scores = subsample.take_own_rows(state.row_scores)
-            qualities.append(count_correct(own_scores, subsample.class_codes, subsample.weights))
+            candidate_scores.append(subsample.take_own_rows(state.row_scores).copy())
     epsilon = budget.spend_on_selection("choice of scoring", final_cost)
-    epsilon /= sample.influence.count_sensitivity
-    chosen_scoring = candidate_scorings[sample_exponential_mechanism(qualities, epsilon, random)]
+    chosen_scoring = candidate_scorings[
+        choose_candidate(candidate_scorings, candidate_scores, subsample, epsilon, random)
+    ]
     return chosen_scoring, state.corrections[: chosen_scoring.corrections]
 
 

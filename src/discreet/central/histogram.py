@@ -38,15 +38,21 @@ from discreet.central.budget import (
     resolve_feature_weights,
     split_budget,
 )
-from discreet.central.corrections import CorrectionBudget, apply_corrections
+from discreet.central.corrections import CandidateChoice, CorrectionBudget, apply_corrections
+from discreet.central.rare_classes import (
+    EVIDENCE_SHARE,
+    LikelihoodChoice,
+    build_evidence_candidates,
+    compute_balance,
+    is_surely_rare,
+)
 from discreet.central.selection import (
     CELL_PENALTY,
     FeatureSelection,
     RowSample,
+    choose_most_correct,
     compute_subsample_share,
     count_affordable_features,
-    count_correct,
-    sample_exponential_mechanism,
     select_features,
 )
 from discreet.central.temperature import TemperatureBudget, choose_temperature
@@ -107,6 +113,11 @@ class NoisyClassCounts:
     people_std: float
     cautious_people: float
 
+    @property
+    def has_rare_class(self) -> bool:
+        """Whether one of two classes is surely rare."""
+        return is_surely_rare(self.counts, math.sqrt(self.variances.max()))
+
 
 @dataclass(frozen=True)
 class ScoringPlan:
@@ -122,12 +133,15 @@ class ScoringPlan:
         What each correction costs, if there are people enough.
     temperature_budget : TemperatureBudget
         What the choice of a temperature costs.
+    has_rare_class : bool
+        Whether candidates are chosen by how probable the rows' classes become.
     """
 
     scoring_cost: Fraction = Fraction(0)
     row_share: Fraction = Fraction(0)
     correction_budget: CorrectionBudget | None = None
     temperature_budget: TemperatureBudget = field(default_factory=TemperatureBudget)
+    has_rare_class: bool = False
 
     @property
     def total_cost(self) -> Fraction:
@@ -276,7 +290,7 @@ def _plan_release(
     """
     feature_count = len(source.schema.features)
     noise_scales: list[float] = []
-    if may_select:
+    if may_select and not class_counts.has_rare_class:
         noise_scales = _compute_noise_scales(source, budgets, class_counts)
         feature_count = count_affordable_features(
             class_counts.people - class_counts.people_std / 2,
@@ -354,34 +368,42 @@ def _plan_scoring(
 ) -> ScoringPlan:
     """Keep back the cost of corrections or, with fewer people, of the choice of scoring."""
     schema, people = source.schema, class_counts.people
+    max_cached_people = source.max_cached_rows / source.influence.rows
+    cached_share = Fraction(min(1.0, max_cached_people / max(people, 1.0)))
     # rows with weights of their own are counted, but not scored
     if not settings.selection or not source.is_scored:
         return ScoringPlan()
     if all_features and settings.corrections and settings.allocation is None:
         # people who are rows of the sample, too
-        max_cached_people = source.max_cached_rows / source.influence.rows
         sampled_people = min(class_counts.cautious_people, max_cached_people)
         noise_scale = budget.compute_noise_scale(budget.total / len(schema.features))
+        signal_people = sampled_people
+        if class_counts.has_rare_class:
+            signal_people *= compute_balance(class_counts.counts)
         correction_budget = CorrectionBudget.from_signal_to_noise(
-            sampled_people / (len(schema.classes) * noise_scale),
+            signal_people / (len(schema.classes) * noise_scale),
             schema,
             budget.total,
             sampled_people,
         )
         if correction_budget is not None:
-            row_share = Fraction(min(1.0, max_cached_people / max(people, 1.0)))
             return ScoringPlan(
                 correction_budget.total_cost,
-                row_share,
+                cached_share,
                 correction_budget,
-                TemperatureBudget.from_people(budget, sampled_people),
+                TemperatureBudget()
+                if class_counts.has_rare_class
+                else TemperatureBudget.from_people(budget, sampled_people),
+                class_counts.has_rare_class,
             )
+    if class_counts.has_rare_class:
+        return ScoringPlan(budget.total * EVIDENCE_SHARE, cached_share, has_rare_class=True)
     scoring_cost = _compute_scoring_cost(budget, people, len(schema.classes))
     if not scoring_cost:
         return ScoringPlan()
     row_share = min(
         compute_subsample_share(budget.compute_selection_epsilon(scoring_cost), people),
-        Fraction(min(1.0, source.max_cached_rows / max(people, 1.0))),
+        cached_share,
     )
     temperature_budget = TemperatureBudget.from_people(budget, people * float(row_share))
     return ScoringPlan(scoring_cost, row_share, temperature_budget=temperature_budget)
@@ -434,25 +456,29 @@ def _release_tables(
 def _choose_scoring(
     released: Statistics, sample: RowSample, budget: Budget, plan: ScoringPlan, random: Random
 ) -> tuple[Scoring, tuple[Correction, ...]]:
-    """Correct the model as planned, or choose the scoring that classifies most rows right.
+    """Correct the model as planned, or choose a scoring; then its temperature, if planned.
 
-    Then choose its temperature, if that is planned.
+    The scoring is that which classifies most rows right, or, where a class is rare, that under
+    which the rows' classes are most probable.
     """
     ratios = LogRatios(released)
-    candidates = ratios.build_candidates()
     corrections: tuple[Correction, ...] = ()
+    choose_candidate: CandidateChoice
+    if plan.has_rare_class:
+        candidates = build_evidence_candidates(ratios)
+        choose_candidate = LikelihoodChoice(np.log(ratios.prior))
+    else:
+        candidates, choose_candidate = ratios.build_candidates(), choose_most_correct
     if plan.correction_budget is not None:
         scoring, corrections = apply_corrections(
-            sample, ratios, candidates, budget, plan.correction_budget, random
+            sample, ratios, candidates, budget, plan.correction_budget, random, choose_candidate
         )
     else:
         epsilon = budget.spend_on_selection("choice of scoring", plan.scoring_cost)
-        qualities = [
-            count_correct(sample.score_rows(model), sample.class_codes, sample.weights)
-            for model in candidates.values()
+        candidate_scores = [sample.score_rows(model) for model in candidates.values()]
+        scoring = [*candidates][
+            choose_candidate([*candidates], candidate_scores, sample, epsilon, random)
         ]
-        epsilon /= sample.influence.count_sensitivity
-        scoring = [*candidates][sample_exponential_mechanism(qualities, epsilon, random)]
     if plan.temperature_budget.cost:
         temperature = choose_temperature(
             sample.draw_subsample(plan.temperature_budget.row_share, random),

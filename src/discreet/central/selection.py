@@ -38,6 +38,7 @@ from discreet.randomness import Random
 from discreet.schema.binning import compute_inner_edges
 from discreet.schema.cells import Cells, build_cells
 from discreet.schema.schema import Numeric
+from discreet.statistics.scoring import Scoring
 from discreet.statistics.statistics import Table
 from discreet.tables.contributions import Influence
 from discreet.tables.source import Source
@@ -45,6 +46,7 @@ from discreet.tables.source import Source
 __all__ = [
     "FeatureSelection",
     "RowSample",
+    "choose_most_correct",
     "compute_subsample_share",
     "compute_table_quality",
     "count_affordable_features",
@@ -320,7 +322,7 @@ def sample_exponential_mechanism(
     best, of equally good ones the first.
     """
     best_quality = max(qualities)
-    if isinstance(epsilon, float):  # infinite: whatever is paid for is a fraction
+    if epsilon == math.inf:
         return qualities.index(best_quality)
     while True:
         index = int(random.integers(len(qualities), 1)[0])
@@ -341,6 +343,35 @@ def compute_subsample_share(epsilon: float, people: float) -> Fraction:
 def weigh_rows(row_values: Array, weights: Floats | None) -> Array:
     """Values of rows, each as often as the row counts: once, if there are no weights."""
     return row_values if weights is None else (row_values.T * weights).T
+
+
+def choose_most_correct(
+    scorings: Sequence[Scoring],
+    candidate_scores: Sequence[Floats],
+    sample: RowSample,
+    epsilon: Fraction | float,
+    random: Random,
+) -> int:
+    """Choose the candidate that classifies most rows right, by the exponential mechanism.
+
+    Parameters
+    ----------
+    scorings : sequence of Scoring
+        Of the candidates.
+    candidate_scores : sequence of arrays of shape (rows, classes)
+    sample : RowSample
+        The rows that were scored.
+    epsilon : Fraction or float
+        What the choice costs a person.
+    random : Random
+    """
+    qualities = [
+        count_correct(row_scores, sample.class_codes, sample.weights)
+        for row_scores in candidate_scores
+    ]
+    return sample_exponential_mechanism(
+        qualities, epsilon / sample.influence.count_sensitivity, random
+    )
 
 
 def count_correct(scores: Floats, class_codes: Integers, weights: Floats | None = None) -> int:
