@@ -51,6 +51,8 @@ CENTRAL = "tests/central/test_budget.py tests/privacy/test_central_privacy.py"
 ACCOUNTANT = "tests/privacy/test_accountant.py"
 DECISIONS = "tests/privacy/test_decisions_privacy.py"
 TEMPERATURE = "tests/privacy/test_temperature_privacy.py"
+CERTIFICATES = "tests/test_certificate.py"
+QUERIES = "tests/model/test_sql.py"
 WEIGHTS = f"{CENTRAL} tests/central/test_central_nb.py tests/central/test_histogram.py"
 CHANNELS = "tests/privacy/test_frequency_privacy.py"
 MEANS = "tests/privacy/test_mean_privacy.py"
@@ -1390,6 +1392,17 @@ MUTANTS = [
     Mutant("collection/announcement.py", "Announcement.is_overdue",
            "day > date.fromisoformat(self.deletes)",
            "day >= date.fromisoformat(self.deletes)", "tests/server/test_announcement.py"),
+    # what a certificate says, and what a query cannot be made to do
+    Mutant("display/certificate.py", "Certificate._public_guarantee",
+           "replace(self.model.guarantee, account=None, assumptions=())", "self.model.guarantee", CERTIFICATES),
+    Mutant("display/certificate.py", "Certificate.__post_init__",
+           "self.model.guarantee.void_reasons", "()", CERTIFICATES),
+    Mutant("privacy/payment.py", "find_payment",
+           "state_then.make_account(account.where) == account", "True", CERTIFICATES),
+    Mutant("model/sql_dialects.py", "Dialect.quote_text",
+           """_refuse_unwritable(text).replace("'", "''")""", "_refuse_unwritable(text)", QUERIES),
+    Mutant("model/sql_dialects.py", "Dialect.quote_name",
+           """_refuse_unwritable(name).replace('"', '""')""", "_refuse_unwritable(name)", QUERIES),
 ]  # fmt: skip
 
 

@@ -76,9 +76,21 @@ def test_no_file_and_nobody_s_data_are_named(tmp_path: Path) -> None:
     """Names of files say whose table it was; the ledger has them, the page has not."""
     model = trained(tmp_path, charges=2).model_
     certificate = Certificate.read(tmp_path / "model.json", ledger=str(tmp_path / f"{SECRET}.json"))
-    assert SECRET in str(model.guarantee)  # the twin: the promise as the model states it
+    assert SECRET in str(model.guarantee)
     assert SECRET not in certificate.render()
     assert SECRET not in json.dumps(certificate.to_body())
+
+
+def test_twin_a_promise_in_the_model_s_words_names_its_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained(tmp_path)
+    monkeypatch.setattr(
+        Certificate, "_public_guarantee", property(lambda certificate: certificate.model.guarantee)
+    )
+    certificate = Certificate.read(tmp_path / "model.json")
+    assert SECRET in certificate.render()
+    assert SECRET in json.dumps(certificate.to_body())
 
 
 def test_a_page_asks_for_nothing_and_no_name_breaks_out(tmp_path: Path) -> None:

@@ -236,7 +236,8 @@ def test_a_hundred_thousand_rows_are_predicted_where_they_are(
     )
 
 
-def test_components_are_computed_in_the_query(quick_engine: tuple[str, Run]) -> None:
+@pytest.mark.parametrize("density", [False, True])
+def test_components_are_computed_in_the_query(quick_engine: tuple[str, Run], density: bool) -> None:
     rng = np.random.default_rng(2)
     schema = Schema(
         [Numeric("a", 0, 10), Numeric("b", 0, 1e6), Categorical("c", ["x", "y"])],
@@ -245,10 +246,13 @@ def test_components_are_computed_in_the_query(quick_engine: tuple[str, Run]) -> 
     sample = {"a": rng.uniform(0, 10, 50), "b": rng.uniform(0, 1e6, 50)}
     projection = fit_projection(PCA(2), schema, sample)
     made = projection.output_schema
-    factors = [
+    factors: list[Any] = [
         CellFactor(cells, np.log(rng.dirichlet(np.ones(cells.size), 2)))
         for cells in (Cells.from_schema(made, feature, 6) for feature in made.features)
     ]
+    if density:
+        scale = np.array([1.5, 0.7])
+        factors[1:] = [GaussianFactor(one, scale - 1, scale) for one in made.features[1:]]
     model = NaiveBayesModel(made, np.log([0.4, 0.6]), factors, projection=projection)
     table = pa.table(
         {

@@ -39,6 +39,7 @@ def certificate(
     A model whose promise is void is refused.
     """
     from discreet.display.certificate import Certificate
+    from discreet.privacy.guarantee import format_rounded_up
 
     with show_progress("reading", "files"):
         certified = Certificate.read(model, ledger=ledger, statistics=statistics)
@@ -46,4 +47,5 @@ def certificate(
     if as_json:
         print_json({"output": output, **certified.to_body()})
     else:
-        print_note(f"{output}: epsilon {certified.model.guarantee.epsilon:g} per person")
+        epsilon_text = format_rounded_up(certified.model.guarantee.epsilon)
+        print_note(f"{output}: epsilon {epsilon_text} per person")

@@ -251,10 +251,9 @@ class Certificate:
                 (state.epsilon, state.delta),
             )
         ]
-        left_epsilon, left_delta = map(float, state.remaining)
-        left_text = f"epsilon {left_epsilon:g}" + (
-            f" and delta {left_delta:g}" if state.delta else ""
-        )
+        amount_left, left_delta = map(float, state.remaining)
+        left_text = f"epsilon {amount_left:g}"
+        left_text += f" and delta {left_delta:g}" if state.delta else ""
         origin_text = (
             "The model names this entry."
             if payment.is_named

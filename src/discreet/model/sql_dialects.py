@@ -14,10 +14,12 @@ from typing import Literal
 
 from discreet.errors import EstimationError
 
-__all__ = ["DIALECTS", "Dialect", "SqlDialect", "format_double"]
+__all__ = ["DIALECTS", "IMPOSSIBLE_SCORE", "Dialect", "SqlDialect", "format_double"]
 
 SqlDialect = Literal["duckdb", "postgres", "sqlite"]
 
+IMPOSSIBLE_SCORE = -1e290
+"""Score in place of minus infinity, which not every engine can write or subtract."""
 NUMBER_TEXT_PATTERN = (
     "^[[:space:]]*[-+]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]{1,2})?"
     "|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])[[:space:]]*$"
@@ -98,6 +100,10 @@ class Dialect:
         """A literal whose type is that of doubles; PostgreSQL takes it as a decimal number."""
         is_typed = self.name != "postgres"
         return literal if is_typed else f"CAST({literal} AS DOUBLE PRECISION)"
+
+    def write_constant(self, number: float) -> str:
+        """A constant of the type of doubles."""
+        return self.type_double(format_double(max(number, IMPOSSIBLE_SCORE)))
 
     def has_type(self, column: str, types: Sequence[str]) -> str:
         """The condition that a column, or in SQLite its value, is of one of these types."""

@@ -7,32 +7,26 @@ refuses has no cell: it is NULL, and so are the sum, the prediction and the prob
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from discreet import __version__
 from discreet.errors import EstimationError
 from discreet.model import GaussianFactor, NaiveBayesModel
 from discreet.model.factors import PairFactor
-from discreet.model.sql_dialects import DIALECTS, format_double
+from discreet.model.sql_columns import InputColumns
+from discreet.model.sql_dialects import DIALECTS, IMPOSSIBLE_SCORE, format_double
 from discreet.model.sql_text import (
     has_integer_labels,
-    list_public_numbers,
     split_table_name,
     write_case,
 )
 from discreet.schema.cells import Cells
-from discreet.schema.projection import Projection
 from discreet.schema.schema import Categorical, Numeric, format_value
 
 __all__ = ["SqlQuery"]
 
-IMPOSSIBLE_SCORE = -1e290
-"""Score in place of minus infinity, which not every engine can write or subtract."""
 LEAST_POSSIBLE_SCORE = -1e200
 """Scores below are taken as impossible, where a model knows of something impossible."""
-MAX_UNBOUNDED = 1e150
-"""Largest number of an unbounded feature: the square of more may be refused as infinite."""
 MIN_LOG_ODDS = -700
 """Log-odds below which a probability becomes 0: PostgreSQL refuses to compute what is less."""
 MAX_ARGUMENTS = 50
@@ -87,13 +81,7 @@ class SqlQuery:
                     f"{name!r} is a column of the result; leave it out of the keys, or give it "
                     "another name in a view of the table"
                 )
-        self.inputs: dict[str, str] = {
-            f"k{position}": self._read_column(key) for position, key in enumerate(self.keys)
-        }
-        self.input_names: dict[str, str] = {}
-        """The column of the first step that holds a feature: text v0 …, or the digits of x0, m0."""
-        self.standardised: dict[str, str] = {}
-        self.components: dict[str, str] = {}
+        self.columns = InputColumns(model, self.dialect, self.keys)
         self.cells: dict[str, str] = {}
         self.cell_names: dict[Cells, str] = {}
         self.pair_codes: dict[str, str] = {}
@@ -102,12 +90,12 @@ class SqlQuery:
         """The whole query, after the promise of the model as a comment."""
         class_indices = range(len(self.class_names))
         scores = self._write_scores()
-        key_columns = {name: name for name in self.inputs if name.startswith("k")}
+        key_columns = {name: name for name in self.columns.inputs if name.startswith("k")}
         score_columns = key_columns | {f"s{c}": scores[c] for c in class_indices}
         steps: list[tuple[str, dict[str, str], bool]] = [
-            ("inputs", self.inputs, False),
-            ("standardised", self.standardised, True),
-            ("components", self.components, True),
+            ("inputs", self.columns.inputs, False),
+            ("standardised", self.columns.standardised, True),
+            ("components", self.columns.components, True),
             ("cells", self.cells, True),
             ("pairs", self.pair_codes, True),
             ("scores", score_columns, False),
@@ -115,7 +103,7 @@ class SqlQuery:
         if any("-1e+290" in score for score in scores):
             limited_scores = {
                 f"s{c}": f"CASE WHEN s{c} < {format_double(LEAST_POSSIBLE_SCORE)} "
-                f"THEN {self._write_constant(IMPOSSIBLE_SCORE)} ELSE s{c} END"
+                f"THEN {self.dialect.write_constant(IMPOSSIBLE_SCORE)} ELSE s{c} END"
                 for c in class_indices
             }
             steps.append(("possible_scores", key_columns | limited_scores, False))
@@ -124,8 +112,9 @@ class SqlQuery:
         outputs = {key: f"k{position}" for position, key in enumerate(self.keys)}
         outputs[PREDICTION] = PREDICTION
         if self.probability_names:
+            zero = self.dialect.write_constant(0.0)
             odds = {
-                f"e{c}": f"CASE WHEN s{c} - best < {MIN_LOG_ODDS} THEN {self._write_constant(0.0)} "
+                f"e{c}": f"CASE WHEN s{c} - best < {MIN_LOG_ODDS} THEN {zero} "
                 f"ELSE EXP(s{c} - best) END"
                 for c in class_indices
             }
@@ -201,7 +190,7 @@ class SqlQuery:
 
     def _write_scores(self) -> list[str]:
         """Joint: log P(c) + sum of log P(x_j | c), added up in the model's own order, tempered."""
-        terms = [[self._write_constant(prior)] for prior in self.model.log_prior]
+        terms = [[self.dialect.write_constant(prior)] for prior in self.model.log_prior]
         densities = []
         for factor in self.model.factors:
             if isinstance(factor, GaussianFactor):
@@ -226,27 +215,23 @@ class SqlQuery:
     def _write_table(self, code: str, scores: Iterable[tuple[int, float]]) -> str:
         """What each value of a code adds; the first number makes all of them doubles."""
         arms = [
-            (str(index), format_double(score if math.isfinite(score) else IMPOSSIBLE_SCORE))
-            for index, score in scores
+            (str(index), format_double(max(score, IMPOSSIBLE_SCORE))) for index, score in scores
         ]
         first_code, first_score = arms[0]
         return write_case(
             [(first_code, self.dialect.type_double(first_score)), *arms[1:]], operand=code
         )
 
-    def _write_constant(self, number: float) -> str:
-        is_finite = math.isfinite(number)
-        return self.dialect.type_double(format_double(number if is_finite else IMPOSSIBLE_SCORE))
-
     def _write_density(self, factor: GaussianFactor) -> list[str]:
         """The normal log-density of each class, or what a missing value adds."""
-        number, is_absent = self._add_number(factor.feature)
+        number, is_absent = self.columns.add_number(factor.feature)
         clipped_name, absent_name = f"n{number[1:]}", f"a{number[1:]}"
-        if clipped_name not in self.cells:
-            self.cells[clipped_name] = write_case(
-                [(is_absent, "NULL"), *self._list_refusals(factor.feature, number)],
-                self._clip(factor.feature, number),
-            )
+        absent_arms = [(is_absent, "NULL")] if is_absent else []
+        self.cells[clipped_name] = write_case(
+            [*absent_arms, *self.columns.list_refusals(factor.feature, number)],
+            self.columns.clip_number(factor.feature, number),
+        )
+        if is_absent:
             self.cells[absent_name] = is_absent
         texts = []
         for mean, variance, constant, missing in zip(
@@ -255,10 +240,10 @@ class SqlQuery:
             distance = f"({clipped_name} - ({format_double(mean)}))"
             density = (
                 f"{distance} * {distance} * ({format_double(-0.5 / variance)}) "
-                f"+ ({self._write_constant(constant)})"
+                f"+ ({self.dialect.write_constant(constant)})"
             )
             if factor.feature.optional:
-                arms = [(absent_name, self._write_constant(missing))]
+                arms = [(absent_name, self.dialect.write_constant(missing))]
                 texts.append(write_case(arms, density))
             else:
                 texts.append(f"({density})")
@@ -278,7 +263,7 @@ class SqlQuery:
         return name
 
     def _write_category_code(self, cells: Cells, missing_code: str) -> str:
-        text_name = self._add_text(cells)
+        text_name = self.columns.add_text(cells)
         truths = [truth for truth in ("true", "false") if truth in cells.spellings]
         tokens = [
             token
@@ -300,39 +285,14 @@ class SqlQuery:
     def _write_bin_code(self, cells: Cells, missing_code: str) -> str:
         feature = cells.feature
         assert isinstance(feature, Numeric)
-        number, is_absent = self._add_number(feature)
+        number, is_absent = self.columns.add_number(feature)
         arms = [(is_absent, missing_code)] if is_absent else []
-        arms += self._list_refusals(feature, number)
+        arms += self.columns.list_refusals(feature, number)
         arms += [
             (f"{number} < {self.dialect.write_edge(edge)}", str(index))
             for index, edge in enumerate(cells.edges[1:-1])
         ]
         return write_case([*arms, (f"{number} IS NOT NULL", str(cells.value_count - 1))])
-
-    def _list_refusals(self, feature: Numeric, number: str) -> list[tuple[str, str]]:
-        """Cases of numbers that the model refuses."""
-        refusals = []
-        is_component = number in self.components
-        outliers = "clip" if is_component else self.model.inputs.outliers
-        for sign, bound in (("<", feature.lower), (">", feature.upper)):
-            limit = bound
-            if not math.isfinite(bound):
-                limit = math.copysign(MAX_UNBOUNDED, bound)
-            elif outliers == "clip":
-                continue
-            refusals.append((f"{number} {sign} {self.dialect.write_edge(limit)}", "NULL"))
-        if feature.integer:
-            refusals.append((self.dialect.is_fraction(number), "NULL"))
-        return refusals
-
-    def _clip(self, feature: Numeric, number: str) -> str:
-        arms = [
-            (f"{number} {sign} {edge}", edge)
-            for sign, bound in (("<", feature.lower), (">", feature.upper))
-            if math.isfinite(bound)
-            for edge in (self.dialect.write_edge(bound),)
-        ]
-        return write_case(arms, number) if arms and self.model.inputs.outliers == "clip" else number
 
     def _add_pair(self, pair: PairFactor) -> str:
         """The column of the number of a pair of groups; -1 where a cell is to be ignored."""
@@ -351,76 +311,3 @@ class SqlQuery:
         name = f"p{len(self.pair_codes)}"
         self.pair_codes[name] = write_case(arms, " + ".join(group_codes))
         return name
-
-    def _add_text(self, cells: Cells) -> str:
-        """The column of a categorical feature as text in the schema's spelling."""
-        name = cells.feature.name
-        if name not in self.input_names:
-            public_texts = {*cells.spellings, *cells.tokens}
-            unknown_text = "number"
-            while unknown_text in public_texts:
-                unknown_text += "_"
-            text_name = self.input_names[name] = f"v{len(self.input_names)}"
-            self.inputs[text_name] = self.dialect.read_text(
-                self._read_column(name),
-                list_public_numbers(cells),
-                self._list_truths(cells),
-                unknown_text,
-            )
-        return self.input_names[name]
-
-    def _list_truths(self, cells: Cells) -> dict[str, str]:
-        """The public texts of truth values that are not spelled true and false."""
-        text_by_truth = {}
-        for truth in ("true", "false"):
-            number_text = str(int(truth == "true"))
-            spellings = [truth, truth.capitalize()]
-            # SQLite has no truth values: its numbers are either those or numbers
-            spellings += [] if self.dialect.name == "sqlite" else [number_text]
-            if self.dialect.name == "sqlite" and number_text in cells.spellings:
-                continue
-            own_spelling = next((text for text in spellings if text in cells.spellings), truth)
-            if own_spelling != truth or (
-                self.dialect.name == "sqlite" and truth in cells.spellings
-            ):
-                text_by_truth[truth] = own_spelling
-        return text_by_truth
-
-    def _add_number(self, feature: Numeric) -> tuple[str, str]:
-        """The column of a numeric feature as doubles, and the condition that it is missing."""
-        name, projection = feature.name, self.model.projection
-        if projection is not None and feature in projection.components:
-            return self._add_component(projection, feature), ""
-        if name not in self.input_names:
-            self.input_names[name] = digits = str(len(self.input_names))
-            column = self._read_column(name)
-            self.inputs[f"x{digits}"] = self.dialect.read_number(column)
-            self.inputs[f"m{digits}"] = self.dialect.is_missing(
-                column, self.model.inputs.missing_tokens
-            )
-        digits = self.input_names[name]
-        is_nan = f" OR x{digits} = {self.dialect.nan}" if self.dialect.nan else ""
-        return f"x{digits}", f"m{digits}{is_nan}"
-
-    def _add_component(self, projection: Projection, component: Numeric) -> str:
-        """The column of a component: a sum of standardised numbers, in the order of the schema."""
-        component_index = projection.components.index(component)
-        column_name = f"x_{component_index}"
-        if column_name in self.components:
-            return column_name
-        terms = [self._write_constant(0.0)]
-        for j, feature in enumerate(projection.numeric_features):
-            number, is_absent = self._add_number(feature)
-            missing_value = self._write_constant(0.0) if feature.optional else "NULL"
-            self.standardised[f"z{j}"] = write_case(
-                [(is_absent, missing_value), *self._list_refusals(feature, number)],
-                f"({self._clip(feature, number)} - ({format_double(projection.centre[j])})) "
-                f"/ {self._write_constant(projection.scale[j])}",
-            )
-            weight = projection.matrix[j, component_index]
-            terms.append(f"z{j} * ({format_double(weight)})")
-        self.components[column_name] = " + ".join(terms)
-        return column_name
-
-    def _read_column(self, name: str) -> str:
-        return f"source_rows.{self.dialect.quote_name(name)}"

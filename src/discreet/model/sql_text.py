@@ -52,8 +52,10 @@ def write_case(arms: Iterable[tuple[str, str]], otherwise: str = "", *, operand:
     >>> write_case([("x IS NULL", "2")], "0")
     'CASE WHEN x IS NULL THEN 2 ELSE 0 END'
     """
-    parts = [f"CASE {operand}".rstrip()]
-    parts += [f"WHEN {condition} THEN {value}" for condition, value in arms]
+    arm_texts = [f"WHEN {condition} THEN {value}" for condition, value in arms]
+    if not arm_texts:
+        return otherwise
+    parts = [f"CASE {operand}".rstrip(), *arm_texts]
     parts += [f"ELSE {otherwise}"] if otherwise else []
     line = " ".join([*parts, "END"])
     if len(line) <= MAX_LINE_LENGTH:

@@ -43,8 +43,8 @@ def require_source_kind(source: str, table: str | None, keys: Sequence[str]) -> 
         raise SchemaError(f"{source}: is a file, which holds one table; leave out --table")
     if not is_file and not keys:
         raise SchemaError(
-            "rows of a database have no order, so a prediction is written with a column that says "
-            "whose it is: name it with --key, such as --key id"
+            f"{source}: rows of a database have no order, so a prediction is written with a column "
+            "that says whose it is: name it with --key, such as --key id"
         )
 
 
