@@ -99,6 +99,7 @@ CORRECTED = "tests/privacy/test_corrections_privacy.py tests/central/test_correc
 VERTICAL = "tests/federated/test_vertical_views.py tests/federated/test_whole_views.py"
 VERTICAL += " tests/federated/test_rounds.py"
 
+PRICED = "tests/privacy/test_private_inference.py tests/central/test_priced_schema.py"
 AUDITS = "tests/audit/test_audit.py"
 CELLS = "tests/privacy/test_cells_of_records.py"
 
@@ -519,6 +520,50 @@ MUTANTS = [
     Mutant("estimators/federated.py", "FederatedNB._compute_release",
            "Guarantee(epsilon, trust='federated')",
            "Guarantee(1e-09, trust='federated')", BUDGETS),
+    # ---- a schema for a price
+    Mutant("central/private_values.py", "compute_value_threshold",
+           "rows_per_person + find_noise_threshold(noise, delta / rows_per_person)",
+           "find_noise_threshold(noise, delta / rows_per_person)", PRICED),
+    Mutant("central/private_values.py", "compute_value_threshold",
+           "delta / rows_per_person",
+           "delta", PRICED),
+    Mutant("central/private_values.py", "select_values",
+           "noise.add(counts, random)",
+           "counts", PRICED),
+    Mutant("central/noise_thresholds.py", "bound_tail_chance",
+           "level - 1",
+           "level", PRICED),
+    Mutant("central/private_inference.py", "_ColumnRelease._release_first_grid",
+           "noise.add(np.append(counts, text_count), self.random)",
+           "np.append(counts, text_count)", PRICED),
+    Mutant("central/private_inference.py", "_ColumnRelease._infer_bounds",
+           "noise.add(counts, self.random)",
+           "counts", PRICED),
+    Mutant("central/inference_plan.py", "InferencePlan.spend_on_histogram",
+           "self.budget.spend_on_noise(name, weight * self.step_cost, self.rows_per_person, self.rows_per_person)",
+           "self.budget.spend_on_noise(name, weight * self.step_cost)", PRICED),
+    Mutant("central/inference_plan.py", "_make_plan",
+           "selection_delta / value_columns",
+           "selection_delta", PRICED),
+    Mutant("central/inference_plan.py", "_make_plan",
+           "None if value_columns else guarantee.rho",
+           "guarantee.rho", PRICED),
+    Mutant("tables/column_counts.py", "ColumnCounter.open",
+           "limit_person_rows(rows, bound, [column.name for column in columns])",
+           "rows", PRICED),
+    Mutant("privacy/guarantee.py", "Guarantee.include_schema",
+           "self.schema_cost == cost",
+           "self.schema_cost is not None", PRICED),
+    Mutant("privacy/guarantee.py", "Guarantee.include_schema",
+           "schema_guarantee.as_replace()",
+           "schema_guarantee", PRICED),
+    Mutant("statistics/statistics.py", "Statistics.__post_init__",
+           "self.guarantee.void_if(schema=self.schema).include_schema(self.schema)",
+           "self.guarantee.void_if(schema=self.schema)", PRICED),
+    Mutant("model/naive_bayes.py", "NaiveBayesModel.__post_init__",
+           "self.guarantee.void_if(schema=self.schema).include_schema(self.schema)",
+           "self.guarantee.void_if(schema=self.schema)", PRICED,
+           because="models are made from statistics or read from files, which include it already"),
     # ---- promises
     Mutant("privacy/guarantee.py", "Guarantee.compose_sequential",
            "self.epsilon + other.epsilon",
