@@ -126,7 +126,7 @@ def print_coverage(names: list[str], repeats: int) -> None:
             share = 1 - missing / len(columns * repeats)
             print(
                 f"| {epsilon:g} | {way} | {share:.0%} | {np.median(inside):.3f} | "
-                f"{np.quantile(inside, 0.05):.3f} | {np.median(widths):.2f} |"
+                f"{np.quantile(inside, 0.05):.3f} | {np.median(widths):.2g} |"
             )
 
 
