@@ -9,7 +9,7 @@ and the width, as a multiple of the range from the 1 % to the 99 % quantile; med
 the table's description, and with schemas inferred for 0.05, 0.1 and 0.2 of it, by both ways.
 
 Tables are read from the folder that DISCREET_DATA names. ``--set NAME=VALUE`` changes a constant of
-discreet.central.private_bounds, for tuning.
+discreet.central.private_bounds or inference_plan, for tuning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from discreet import CentralNB, Numeric, Schema
-from discreet.central import private_bounds
+from discreet.central import inference_plan, private_bounds, private_inference
 from discreet.central.budget import IntegerNoise
 from discreet.central.private_bounds import (
     LOG_GRID_EDGES,
@@ -126,7 +126,7 @@ def print_coverage(names: list[str], repeats: int) -> None:
             share = 1 - missing / len(columns * repeats)
             print(
                 f"| {epsilon:g} | {way} | {share:.0%} | {np.median(inside):.3f} | "
-                f"{np.quantile(inside, 0.05):.3f} | {np.median(widths):.2f} |"
+                f"{np.quantile(inside, 0.05):.3f} | {np.median(widths):.2g} |"
             )
 
 
@@ -209,7 +209,10 @@ if __name__ == "__main__":
     for constant in options.constants:
         constant_name, _, value = constant.partition("=")
         number = int(value) if value.isdigit() else Fraction(value)
-        setattr(private_bounds, constant_name, number)
+        module = private_bounds if hasattr(private_bounds, constant_name) else inference_plan
+        setattr(module, constant_name, number)
+        if hasattr(private_inference, constant_name):
+            setattr(private_inference, constant_name, number)
     warnings.simplefilter("ignore")
     if options.what == "coverage":
         print_coverage(options.names, options.repeats)

@@ -245,3 +245,81 @@ def test_ctrl_c_at_a_question_ends_with_130(tmp_path: Path) -> None:
     assert process.wait() == 130
     os.close(terminal)
     assert "target: {ill: " in (tmp_path / "few.yaml").read_text()
+
+
+@pytest.mark.slow
+def test_a_schema_for_a_price_is_charged_and_says_so(run: Run) -> None:
+    frame = pd.concat([pd.read_csv("others.csv")] * 20)
+    frame["id"] = range(len(frame))
+    frame.to_csv("many.csv", index=False)
+    ledger = ["--budget-file", "b.json", "--budget-total", "3", "--budget-total-delta", "1e-5"]
+    known = ["--classes", "no,yes", "--bounds", "age=18..100", "--drop", "id"]
+    known += ["--values", "region=north,east,south,west"]
+    words = ["schema", "infer", "many.csv", "--target", "missed_payment", "--epsilon", "1"]
+    result = run(*words, "--delta", "1e-6", *known, *ledger, "-o", "priced.json")
+    assert result.exit_code == 0
+    assert "epsilon = 1, delta = 1e-06 per person" in result.stderr
+    assert "b.json: 2 left" in result.stderr
+    schema = Schema.read("priced.json")
+    assert schema["age"] == Numeric("age", 18, 100)
+    assert schema["region"] == Categorical("region", ["north", "east", "south", "west"])
+    assert schema.classes == ("no", "yes")
+    assert not schema.inferred
+    assert "for epsilon 1 and delta 1e-06" in run("schema", "show", "priced.json").stdout.replace(
+        "\n", " "
+    )
+    trained = run(
+        *("train", "many.csv", "--schema", "priced.json", "--epsilon", "1"),
+        *("--budget-file", "b.json", "-o", "priced-model.json"),
+    )
+    assert trained.exit_code == 0
+    assert "epsilon = 2, delta = 1e-06" in trained.stdout
+    assert re.search(r"^  1 +schema$", trained.stdout, re.M)
+    again = run(*words, "--like", "priced.json")
+    assert "nothing to infer" in again.stderr
+
+
+def test_a_schema_for_a_price_as_json(run: Run) -> None:
+    words = ["schema", "infer", "others.csv", "--target", "missed_payment", "--epsilon", "9"]
+    body = json.loads(run(*words, "--delta", "1e-3", "--classes", "no,yes", "--json").stdout)
+    assert body["schema"]["inference"]["epsilon"] == body["guarantee"]["epsilon"] == 9
+    assert body["guarantee"]["delta"] == 1e-3
+    assert set(body["left_out"]) | {one["name"] for one in body["schema"]["features"]} == set(
+        MORTGAGE_SCHEMA.names
+    )
+    free = json.loads(run(*words[:5], "--json").stdout)
+    assert free["guarantee"] is None
+    assert "taken from the data" in free["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilon", "1"], "without a delta, the classes of missed_payment cannot be inferred"),
+        (["--delta", "1e-6"], "--delta goes with --epsilon"),
+        (["--budget-file", "b.json"], "--budget-file goes with --epsilon"),
+        (["--epsilon", "1", "--categorical", "age"], "--categorical goes without --epsilon"),
+        (["--epsilon", "1", "--budget-total", "3"], "has no effect without a ledger"),
+        (["--epsilon", "1", "--bounds", "age"], "write age=0..120"),
+        (["--epsilon", "1", "--values", "region"], "write contract=month,year"),
+        (["--epsilon", "1", "--rows-per-person", "3"], "needs person="),
+    ],
+)
+def test_a_price_that_cannot_be(arguments: list[str], message: str, run: Run) -> None:
+    result = run("schema", "infer", "others.csv", "--target", "missed_payment", *arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.slow
+def test_inference_reads_a_table_of_a_database_and_leaves_out_identifiers(run: Run) -> None:
+    import sqlite3
+
+    frame = pd.read_csv("others.csv")
+    frame["customer_id"] = range(len(frame))
+    with sqlite3.connect("people.sqlite") as connection:
+        frame.to_sql("people", connection, index=False)
+    words = ["--table", "people", "--target", "missed_payment"]
+    result = run("schema", "infer", "sqlite://people.sqlite", *words)
+    assert Schema.from_json(result.stdout).names == MORTGAGE_SCHEMA.names
+    assert "left out: customer_id (nearly every row has a value of its own" in result.stderr

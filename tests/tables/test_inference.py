@@ -15,6 +15,7 @@ import pytest
 from discreet.errors import PrivacyWarning, SchemaError
 from discreet.schema.schema import Categorical, Numeric, Schema
 from discreet.tables import count
+from discreet.tables.identifiers import is_identifier
 from discreet.tables.inference import infer_schema
 
 FRAME = pd.DataFrame(
@@ -130,7 +131,7 @@ def test_whole_floats_are_whole_numbers_and_numeric_classes_stay_numbers() -> No
             pd.DataFrame({"id": [f"p{i}" for i in range(1001)], "y": [0] * 1001}),
             "y",
             {},
-            "id: more than 1000 different values, which looks like an identifier",
+            "no column can be a feature; left out: id (nearly every row has a value of its own",
         ),
         (
             pd.DataFrame({"x": [0.5] * 1001, "y": range(1001)}),
@@ -149,3 +150,47 @@ def test_what_makes_no_schema_is_refused(
     with pytest.raises(SchemaError) as caught:
         infer_schema(frame, target, **options)
     assert words in str(caught.value)
+
+
+def test_identifiers_are_left_out_with_a_sentence() -> None:
+    rows = range(1_500)
+    frame = pd.DataFrame(
+        {
+            "number": rows,
+            "patient_id": [7_919 * row % 1_000_003 for row in rows],
+            "email": [f"somebody{row}@example.org" for row in rows],
+            "note": [f"note {row % 1_200}" for row in rows],
+            "income": [20_000 + 7_919 * row % 99_991 for row in rows],
+            "weight": [row / 7 for row in rows],
+            "age": [row % 80 for row in rows],
+            "y": [row % 2 for row in rows],
+        }
+    )
+    with pytest.warns(PrivacyWarning) as caught:
+        schema = Schema.infer(frame, "y")
+    assert schema.names == ("income", "weight", "age")
+    words = next(str(one.message) for one in caught if one.category is PrivacyWarning)
+    for name in ("number", "patient_id", "email"):
+        assert f"{name} (nearly every row has a value of its own" in words
+    assert "note (more than 1000 different values" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "distinct", "span", "expected"),
+    [
+        ("id", 19, 19, 18.0, False),
+        ("anything", 1_000, 1_000, 999.0, True),
+        ("anything", 1_000, 900, 999.0, False),
+        ("customerID", 1_000, 1_000, 1e9, True),
+        ("Customer Id", 1_000, 1_000, 1e9, True),
+        ("paid", 1_000, 1_000, 1e9, False),
+        ("idle_time", 1_000, 1_000, 1e9, False),
+        ("uuid", 1_000, 1_000, None, True),
+        ("comment", 1_000, 960, None, True),
+        ("city", 1_000, 400, None, False),
+    ],
+)
+def test_what_looks_like_an_identifier(
+    name: str, rows: int, distinct: int, span: float | None, expected: bool
+) -> None:
+    assert is_identifier(name, rows, distinct, span) is expected

@@ -22,10 +22,10 @@ __all__ = ["InferencePlan", "count_steps", "needs_values", "plan_inference"]
 
 CLASS_WEIGHT = 4
 """Steps' worth of the budget for the classes, without which there is no schema; 1 compared:
-docs/experiments/central.md."""
+docs/experiments/schemas.md."""
 SELECTION_DELTA_SHARE = Fraction(1, 2)
-"""Share of delta for the choice of values where noise needs the other part; 1/10 and 9/10 move
-thresholds by less than 3 %: docs/experiments/central.md."""
+"""Share of delta for the choice of values where noise needs the other part; with 1/10 and 9/10
+thresholds are 1 to 7 % higher: docs/experiments/schemas.md."""
 
 
 def count_steps(column: ColumnDraft) -> int:

@@ -30,7 +30,7 @@ __all__ = [
 
 FALSE_CELL_CHANCE = Fraction(1, 100)
 """Chance, per grid, that noise alone makes a cell look occupied; 1/10 and 1/1000 compared:
-docs/experiments/central.md."""
+docs/experiments/schemas.md."""
 EQUAL_CELLS = 64
 """Cells of the second grid: the most bins of a feature; 32 and 128 compared as above."""
 NEAR_ZERO_RATIO = 1 / 4

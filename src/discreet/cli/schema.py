@@ -196,10 +196,14 @@ def show(path: str, as_json: bool) -> None:
 
 def _describe_inference(cost: InferenceCost) -> str:
     """Describe what inferring the schema cost."""
+    from discreet.privacy.guarantee import format_inference_cost
+
     when_text = f" on {cost.charged[:10]}" if cost.charged else ""
     people_text = "every guarantee includes it" if cost.same_people else "from other people"
     void_text = "; SIMULATED with a seed, which promises nothing" if cost.simulated else ""
-    return f"for {cost}{when_text}, about {cost.unit}; {people_text}{void_text}"
+    return (
+        f"for {format_inference_cost(cost)}{when_text}, about {cost.unit}; {people_text}{void_text}"
+    )
 
 
 def _describe_feature(feature: Feature, public_schema: Schema) -> tuple[str, str, str]:

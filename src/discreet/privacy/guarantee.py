@@ -33,6 +33,7 @@ __all__ = [
     "Account",
     "Charge",
     "Guarantee",
+    "format_inference_cost",
     "format_odds_factor",
     "format_odds_sentence",
     "format_rounded_up",
@@ -300,7 +301,7 @@ class Guarantee:
         if cost is None or is_included or self.trust == "none" or math.isinf(self.epsilon):
             return self
         if not cost.same_people:
-            assumption = OTHER_PEOPLE_ASSUMPTION.format(cost=cost)
+            assumption = OTHER_PEOPLE_ASSUMPTION.format(cost=format_inference_cost(cost))
             return replace(self, assumptions=tuple(dict.fromkeys((*self.assumptions, assumption))))
         covers_all_rows = self.unit.startswith(ALL_ROWS_UNIT)
         if covers_all_rows and cost.unit == WHOLE_RECORD_UNIT:
@@ -625,6 +626,22 @@ def format_rounded_up(number: float, digits: int = 6) -> str:
         return f"{number:g}"
     nearest_decimal = Context(prec=12).create_decimal(repr(float(number)))
     return f"{float(Context(prec=digits, rounding=ROUND_CEILING).plus(nearest_decimal)):.12g}"
+
+
+def format_inference_cost(cost: InferenceCost) -> str:
+    """Format what inferring a schema cost.
+
+    Parameters
+    ----------
+    cost : InferenceCost
+
+    Examples
+    --------
+    >>> format_inference_cost(InferenceCost(0.1, 1e-6))
+    'epsilon 0.1 and delta 1e-06'
+    """
+    delta_text = f" and delta {format_rounded_up(cost.delta)}" if cost.delta else ""
+    return f"epsilon {format_rounded_up(cost.epsilon)}{delta_text}"
 
 
 def require_paid(released: Guarantee, paid: Guarantee | None, release_name: str) -> Guarantee:

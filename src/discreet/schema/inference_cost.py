@@ -40,11 +40,6 @@ class InferenceCost:
         cost.
     simulated : bool, default False
         Whether a seeded source drew the noise: then nothing is promised.
-
-    Examples
-    --------
-    >>> print(InferenceCost(0.1, 1e-6))
-    epsilon 0.1 and delta 1e-06
     """
 
     epsilon: float
@@ -63,9 +58,6 @@ class InferenceCost:
             )
         if self.rho is not None and not self.rho >= 0:
             raise SchemaError(f"inference: rho is {self.rho!r}; it must be at least 0")
-
-    def __str__(self) -> str:
-        return f"epsilon {self.epsilon:g}" + (f" and delta {self.delta:g}" if self.delta else "")
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for a JSON document."""

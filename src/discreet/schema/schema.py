@@ -732,7 +732,7 @@ class Schema(Document):
         >>> schema = Schema.infer(people, "ill", epsilon=0.5, classes=["no", "yes"])
         >>> schema["age"].lower <= 31 and schema["age"].upper >= 47
         True
-        >>> print(schema.inference)
-        epsilon 0.5
+        >>> schema.inference.epsilon
+        0.5
         """
         return conveniences.infer_schema(table, target, **options)
