@@ -280,6 +280,7 @@ def test_a_model_from_a_file_shows_the_same(fitted):
             replace(fitted.model_, factors=[factor])
 
 
+@pytest.mark.slow
 def test_a_model_without_its_statistics_shows_its_own_shares_in_the_same_order():
     """Whoever gets a model alone does not get the totals, not even in what supports its lines."""
     frame, y = draw_people(np.random.default_rng(4))
@@ -306,6 +307,7 @@ def find_counts(model, people):
     }
 
 
+@pytest.mark.slow
 def test_a_model_of_probabilities_alone_carries_no_totals():
     """Of a rehearsal without noise, where every number in the model is about the table itself."""
     frame, y = draw_people(np.random.default_rng(5))
@@ -315,6 +317,7 @@ def test_a_model_of_probabilities_alone_carries_no_totals():
     assert find_counts(NaiveBayesModel.from_json(alone.to_json()), PEOPLE) == {}
 
 
+@pytest.mark.slow
 def test_twin_a_model_with_what_supports_it_says_how_many_there_are():
     frame, y = draw_people(np.random.default_rng(5))
     totals = FederatedNB(np.inf, schema=SCHEMA, random_state=0).fit(frame, y).model_
