@@ -107,6 +107,7 @@ CLASSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trust", ESTIMATORS)
 def test_a_value_that_does_not_fit_is_named_with_its_row(trust: str) -> None:
     for (column, value), message in VALUES.items():
@@ -134,6 +135,7 @@ def model() -> NaiveBayesModel:
     return MixedNB(schema=SCHEMA).fit(X, Y).model_
 
 
+@pytest.mark.slow
 def test_predictions_and_scores_name_the_row(model: NaiveBayesModel) -> None:
     pl = pytest.importorskip("polars")
     for rows in (changed("town", "Paris", 9), pl.from_pandas(X.assign(town="Paris"))):
@@ -148,6 +150,7 @@ def test_predictions_and_scores_name_the_row(model: NaiveBayesModel) -> None:
     assert "row" not in str(one)
 
 
+@pytest.mark.slow
 def test_rows_of_files_are_named(
     tmp_path: Path, model: NaiveBayesModel, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -297,7 +297,7 @@ def test_bad_input_is_named(X, y, says):
 def test_weights_of_all_zero_teach_nothing():
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         MixedNB().fit([[1.0], [2.0]], [0, 1], sample_weight=[0, 0])
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="a weight is -1"):
         MixedNB().fit([[1.0], [2.0]], [0, 1], sample_weight=[1, -1])
 
 

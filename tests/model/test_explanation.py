@@ -19,6 +19,7 @@ def fitted(people):
     return MixedNB(schema=people.schema).fit(people.X, people.y)
 
 
+@pytest.mark.slow
 def test_every_form_of_a_row_is_explained_alike(people, fitted):
     polars = pytest.importorskip("polars")
     row = people.X.iloc[[5]]

@@ -86,6 +86,7 @@ def test_long_tables_are_folded_and_short_ones_are_open(people, fitted):
     assert f"<details><summary>{headline}</summary>" in model
 
 
+@pytest.mark.slow
 def test_the_box_of_an_estimator_shows_its_promise_in_one_line(people):
     estimator = CentralNB(1.0, schema=people.schema)
     assert "<details><summary>epsilon" not in estimator._repr_html_()

@@ -489,7 +489,7 @@ def test_odd_requests_are_refused(options: dict[str, Any], words: str) -> None:
         (lambda: count(np.zeros((2, 2)), STRICT, y=["no"] * 2, weights="w"), "one number per row"),
         (lambda: count(np.zeros((2, 3)), STRICT, y=["no"] * 2), "does not fit the 2 features"),
         (lambda: count([["a", 1]] * 2, STRICT, y=["no"]), "c has 2 rows, the classes 1"),
-        (lambda: count(object(), STRICT), "rows cannot be read from a object"),
+        (lambda: count(object(), STRICT), "rows cannot be read from a value of type object"),
         (lambda: count("postgres://nobody@127.0.0.1:1/x", STRICT), "which table?"),
         (lambda: open_table("postgres://nobody@127.0.0.1:1/x#t"), "the database cannot be reached"),
         (

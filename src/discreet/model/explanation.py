@@ -164,7 +164,7 @@ def _read_row(row: Any, names: Sequence[str]) -> dict[str, Any]:
                 f"a table of {row_count} rows is to be explained; give one row, such as "
                 "frame.iloc[[0]]"
             )
-        return columns
+        return {name: to_object_array(_list_values(column)) for name, column in columns.items()}
     if isinstance(row, str) or not hasattr(row, "__iter__"):
         raise SchemaError(
             f"{abbreviate_value(row)} is to be explained; give a row: values by name, or in order"
@@ -176,6 +176,14 @@ def _read_row(row: Any, names: Sequence[str]) -> dict[str, Any]:
             f"these in order: {', '.join(names)}"
         )
     return {name: to_object_array([value]) for name, value in zip(names, row_values, strict=True)}
+
+
+def _list_values(column: Any) -> Any:
+    """The values of a column of Arrow, pandas, polars or NumPy as Python's."""
+    for method_name in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, method_name):
+            return getattr(column, method_name)()
+    return column
 
 
 def _find_class(model: NaiveBayesModel, label: Any) -> int:

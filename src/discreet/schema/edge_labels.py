@@ -54,7 +54,7 @@ def format_edge(edge: float, max_shift: float) -> str:
 
 
 def _get_exponent(number: float) -> int:
-    return int(f"{number:e}".partition("e")[2])
+    return int(f"{number:.{MAX_DIGITS - 1}e}".partition("e")[2])
 
 
 def format_bin_labels(edges: Sequence[float], is_integer: bool = False) -> list[str]:

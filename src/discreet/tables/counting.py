@@ -102,12 +102,14 @@ def _count_arrays(
     if isinstance(weights, str):
         raise SchemaError("the weights of an array are an array with one number per row")
     if y is not None:
-        columns, row_codes = get_columns(source, schema.names), encode_classes(schema, y)
+        columns, classes = get_columns(source, schema.names), y
     elif isinstance(source, np.ndarray):
         raise SchemaError("an array does not hold the classes; give them as y")
     else:
         columns = get_columns(source, [*schema.names, schema.target])
-        row_codes = encode_classes(schema, columns[schema.target])
+        classes = columns[schema.target]
+    with row_error_context(schema, {schema.target: classes}):
+        row_codes = encode_classes(schema, classes)
     for name in schema.names:
         if len(columns[name]) != len(row_codes):
             raise SchemaError(f"{name} has {len(columns[name])} rows, the classes {len(row_codes)}")
