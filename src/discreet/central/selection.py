@@ -307,7 +307,7 @@ def sample_exponential_mechanism(
     best, of equally good ones the first.
     """
     best_quality = max(qualities)
-    if isinstance(epsilon, float):  # infinite: whatever is paid for is a fraction
+    if epsilon == math.inf:
         return qualities.index(best_quality)
     while True:
         index = int(random.integers(len(qualities), 1)[0])

@@ -86,6 +86,13 @@ class SharesParam(click.ParamType[dict[str, float]]):
     show_default=True,
     help="With enough people, spend part of the budget on correcting what the model gets wrong.",
 )
+@click.option(
+    "--selection/--no-selection",
+    default=True,
+    show_default=True,
+    help="Spend part of the budget on choosing features and how they are scored; without it there "
+    "are no corrections either.",
+)
 @click.option("--table", help="The table's name, for a database URL.")
 @click.option("--budget-file", help="Ledger of this data, to which the training is charged.")
 @click.option("--budget-total", type=float, help="Total epsilon of the ledger, if it is new.")
@@ -120,6 +127,7 @@ def train(
     bins: int | None,
     likelihood: Any,
     corrections: bool,
+    selection: bool,
     table: str | None,
     budget_file: str | None,
     budget_total: float | None,
@@ -169,6 +177,7 @@ def train(
             allocation,
             "auto" if bins is None else bins,
             likelihood,
+            selection=selection,
             corrections=corrections,
             assumptions=() if public_schema.inferred else (PUBLIC_SCHEMA_ASSUMPTION,),
         )
