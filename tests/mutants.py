@@ -53,6 +53,7 @@ DECISIONS = "tests/privacy/test_decisions_privacy.py"
 TEMPERATURE = "tests/privacy/test_temperature_privacy.py"
 CERTIFICATES = "tests/test_certificate.py"
 QUERIES = "tests/model/test_sql.py"
+RARE = "tests/privacy/test_rare_classes_privacy.py"
 WEIGHTS = f"{CENTRAL} tests/central/test_central_nb.py tests/central/test_histogram.py"
 CHANNELS = "tests/privacy/test_frequency_privacy.py"
 MEANS = "tests/privacy/test_mean_privacy.py"
@@ -294,14 +295,20 @@ MUTANTS = [
            "_compute_scoring_cost(budget, people, len(schema.classes))",
            "_compute_scoring_cost(budget, float(source.count_classes().sum()), len(schema.classes))", DECISIONS),
     Mutant("central/histogram.py", "_choose_scoring",
-           "sample_exponential_mechanism(qualities, epsilon, random)",
-           "sample_exponential_mechanism(qualities, 2 * epsilon, random)", DECISIONS),
+           "choose_candidate([*candidates], candidate_scores, sample.class_codes, epsilon, random)",
+           "choose_candidate([*candidates], candidate_scores, sample.class_codes, 2 * epsilon, random)", DECISIONS),
+    Mutant("central/rare_classes.py", "LikelihoodChoice.__call__",
+           "epsilon / RESIDUAL_STEPS",
+           "2 * epsilon / RESIDUAL_STEPS", RARE),
+    Mutant("central/rare_classes.py", "compute_class_gains",
+           "np.minimum(log_gains / MAX_CLASS_GAIN, 1.0)",
+           "log_gains / MAX_CLASS_GAIN", RARE),
     Mutant("central/corrections.py", "_iter_correction_tables",
            "_choose_pair(state, correction_budget.people, epsilon, noise_scale, random)",
            "_choose_pair(state, correction_budget.people, 2 * epsilon, noise_scale, random)", DECISIONS),
     Mutant("central/corrections.py", "apply_corrections",
-           "sample_exponential_mechanism(qualities, epsilon, random)",
-           "sample_exponential_mechanism(qualities, 2 * epsilon, random)", DECISIONS),
+           "choose_candidate(candidate_scorings, candidate_scores, subsample.class_codes, epsilon, random)",
+           "choose_candidate(candidate_scorings, candidate_scores, subsample.class_codes, 2 * epsilon, random)", DECISIONS),
     Mutant("central/smooth.py", "_release_feature",
            "float(noisy_count)",
            "float(len(order_statistics.indices(c)))", DECISIONS),
@@ -323,7 +330,7 @@ MUTANTS = [
     Mutant("central/corrections.py", "_compute_chunk_residuals",
            "max_rows(scores)[:, None]",
            "scores.max()", "tests/privacy/test_row_locality.py"),
-    Mutant("central/corrections.py", "compute_truncated_log_probability",
+    Mutant("central/corrections.py", "compute_log_probability",
            "max_rows(scores)[:, None]",
            "scores.max()", "tests/privacy/test_row_locality.py"),
     Mutant("central/temperature.py", "choose_temperature",

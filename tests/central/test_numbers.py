@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from discreet import CentralNB, Numeric, Schema, estimate
-from discreet.central import histogram
+from discreet.central import selection
 from discreet.statistics.statistics import Moments, Statistics
 
 METHODS = ["moments", "global", "smooth", "trimmed"]
@@ -119,7 +119,7 @@ def test_numbers_far_from_zero_give_the_same_model(method, epsilon, tmp_path):
 def test_every_scoring_of_numbers_far_from_zero_is_the_same(monkeypatch, candidate):
     """Among them is a normal density fitted to the bins."""
     monkeypatch.setattr(
-        histogram, "sample_exponential_mechanism", lambda quality, epsilon, random: candidate
+        selection, "sample_exponential_mechanism", lambda quality, epsilon, random: candidate
     )
     x, y = two_classes((20, 4.0), (40, 4.0), n=4000)
     x, row = np.clip(x, 0, 60), np.linspace(0, 60, 41)[:, None]

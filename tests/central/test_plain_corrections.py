@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from discreet import Categorical, CentralNB, Numeric, Schema
-from discreet.central import corrections, histogram
+from discreet.central import corrections, selection
 from discreet.central.budget import IntegerNoise
 from discreet.central.corrections import CorrectionState, max_rows, sum_rows
 from discreet.central.selection import RowSample, count_correct
@@ -111,8 +111,7 @@ def compute_plainly(monkeypatch):
     monkeypatch.setattr(corrections, "compute_pair_qualities", qualities_plainly)
     monkeypatch.setattr(corrections, "compute_truncated_log_likelihood", likely_plainly)
     monkeypatch.setattr(steps, "_fit_smooth_changes", smooth_plainly)
-    for module in (corrections, histogram):
-        monkeypatch.setattr(module, "count_correct", right_plainly)
+    monkeypatch.setattr(selection, "count_correct", right_plainly)
 
 
 def people(classes, missing, rows=9000):

@@ -50,6 +50,14 @@ def run(folder, *words, data="data.csv", epsilon="1"):
 
 
 @pytest.mark.slow
+def test_choices_can_be_turned_off(folder):
+    for words, chosen in (((), True), (("--no-corrections",), True), (("--no-selection",), False)):
+        assert run(folder, "--statistics", str(folder / "s.json"), "--force", *words).exit_code == 0
+        charges = NaiveBayesModel.read(folder / "model.json").guarantee.charges
+        assert any("choice" in charge.name for charge in charges) == chosen
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["data.csv", "part*.parquet"])
 @pytest.mark.parametrize("method", ["histogram", "moments", "smooth"])
 def test_trains_from_files(folder, data, method):

@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 from discreet import CryptoRandom
 from discreet.central import budget as budget_module
 from discreet.central import corrections as corrections_module
-from discreet.central import histogram as histogram_module
+from discreet.central import rare_classes as rare_classes_module
 from discreet.central import selection
 from discreet.central import temperature as temperature_module
 from discreet.central import training as training_module
@@ -79,7 +79,7 @@ def transcript_of(
         "release",
         lambda law, value, scale, random, step: found.release(law, value, scale, random, step),
     )
-    monkeypatch.setattr(histogram_module, "sample_exponential_mechanism", found.choose)
+    monkeypatch.setattr(rare_classes_module, "sample_exponential_mechanism", found.choose)
     monkeypatch.setattr(selection, "sample_exponential_mechanism", found.choose)
     monkeypatch.setattr(corrections_module, "sample_exponential_mechanism", found.choose)
     monkeypatch.setattr(temperature_module, "sample_exponential_mechanism", found.choose)

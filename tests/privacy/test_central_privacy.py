@@ -215,7 +215,7 @@ def test_the_smooth_noise_scale_is_not_released(monkeypatch):
 @pytest.mark.slow
 def test_twin_dropped_features_chosen_on_exact_counts(monkeypatch):
     """A choice made on the data itself, for free."""
-    monkeypatch.setattr(histogram_module, "count_correct", _exactly)
+    monkeypatch.setattr(selection_module, "count_correct", _exactly)
     plain = {"first": (40_000, 40_000), "corrections": False}
     assert worst(monkeypatch, "histogram", tables(0), **plain) > Fraction(EPSILON)
 

@@ -14,6 +14,7 @@ import pytest
 
 from discreet import Categorical, Schema
 from discreet.central import corrections as corrections_module
+from discreet.central import rare_classes
 from discreet.central import temperature as temperature_module
 from discreet.central.budget import IntegerNoise
 from discreet.central.corrections import (
@@ -137,6 +138,22 @@ def gained(scores, codes):
 @pytest.mark.parametrize("classes", [2, 3, 9])
 def test_the_quality_of_a_temperature_is_a_sum_over_rows(classes):
     assert is_local(gained, classes, every=9)
+
+
+def gained_by_class(scores, codes):
+    """What every row adds to the quality of each weight of the evidence."""
+    unit = rare_classes.RESIDUAL_STEPS
+    rare_classes.RESIDUAL_STEPS = 2**40  # what differs in the last bits may show
+    try:
+        log_prior = np.log([0.9, 0.1])
+        weighted = [log_prior + weight * scores for weight in rare_classes.EVIDENCE_WEIGHTS]
+        return rare_classes.compute_class_gains(weighted, codes, log_prior)
+    finally:
+        rare_classes.RESIDUAL_STEPS = unit
+
+
+def test_the_quality_of_a_weight_of_evidence_is_a_sum_over_rows():
+    assert is_local(gained_by_class, 2, every=9)
 
 
 def test_twin_scores_less_the_largest_of_the_table():

@@ -9,6 +9,9 @@
    a third to two thirds correct what the model gets wrong instead (corrections.py).
 6. With enough people, 3 % chooses how sure the probabilities may be (temperature.py).
 
+Where one of two classes is rare, all features are used, and steps 5 and 6 are a single choice, by
+how probable the rows' classes become (rare_classes.py).
+
 Accounting: a record changes one class count by one, one cell of each table by one, and the
 qualities of steps 2, 5 and 6 by at most one in one direction. The shares add up to the whole. Where
 a person has up to k records, all of that is k times as much, and so are noise and the steps of the
@@ -401,10 +404,9 @@ def _plan_scoring(
     scoring_cost = _compute_scoring_cost(budget, people, len(schema.classes))
     if not scoring_cost:
         return ScoringPlan()
-    row_share = min(
-        compute_subsample_share(budget.compute_selection_epsilon(scoring_cost), people),
-        cached_share,
-    )
+    row_share = compute_subsample_share(budget.compute_selection_epsilon(scoring_cost), people)
+    if row_share == 1:
+        row_share = cached_share
     temperature_budget = TemperatureBudget.from_people(budget, people * float(row_share))
     return ScoringPlan(scoring_cost, row_share, temperature_budget=temperature_budget)
 

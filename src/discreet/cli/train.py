@@ -73,6 +73,13 @@ METHODS = ("histogram", "moments", "global", "global-published", "smooth", "trim
     show_default=True,
     help="With enough people, spend part of the budget on correcting what the model gets wrong.",
 )
+@click.option(
+    "--selection/--no-selection",
+    default=True,
+    show_default=True,
+    help="Spend part of the budget on choosing features and how they are scored; without it there "
+    "are no corrections either.",
+)
 @person_options
 @click.option(
     "--person-weighting",
@@ -113,6 +120,7 @@ def train(
     bins: int | None,
     likelihood: Any,
     corrections: bool,
+    selection: bool,
     person: str | None,
     rows_per_person: int | None,
     missing_person: MissingPerson,
@@ -168,6 +176,7 @@ def train(
             allocation,
             "auto" if bins is None else bins,
             likelihood,
+            selection=selection,
             corrections=corrections,
             assumptions=list_schema_assumptions(public_schema),
         )

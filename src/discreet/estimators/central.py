@@ -85,7 +85,8 @@ class CentralNB(PrivateEstimator):
         Whether ``"histogram"`` may spend a part of the budget on choosing: with few people 30 % on
         the best features (not where there is an ``allocation``), with more 5 to 15 % on how they
         are scored, and how many of them, and 3 % on how sure probabilities may be (decisions
-        remain).
+        remain). Where one of two classes is rare, below a fifth of the people, all features are
+        used, and 6 % chooses how much they count next to the class shares.
     corrections : bool, default True
         Whether ``"histogram"``, where there are people enough, may spend a third to two thirds of
         the budget on tables of what the model so far gets wrong, for each feature and for a few
