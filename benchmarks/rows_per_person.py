@@ -28,7 +28,7 @@ from discreet.datasets import benchmarks
 from discreet.tables import contributions
 
 EPSILONS = (0.3, 1.0, 3.0)
-LIMITS = (1, 2, 3, 5, 10, 20)
+LIMITS = (1, 2, 3, 5, 10)
 PERSONS = 2_000
 """Persons of the generated table."""
 MAX_PERSONS = 6_000
