@@ -31,7 +31,7 @@ EPSILONS = (0.3, 1.0, 3.0)
 LIMITS = (1, 2, 3, 5, 10)
 PERSONS = 2_000
 """Persons of the generated table."""
-MAX_PERSONS = 6_000
+MAX_PERSONS = 3_000
 """Most persons of any other table."""
 REDRAWN_SHARE = 0.25
 """Share of the values of a duplicated row that are drawn again."""
@@ -126,8 +126,8 @@ def compare(name: str, repeats: int) -> None:
 if __name__ == "__main__":
     warnings.simplefilter("ignore", PrivacyWarning)  # seeds are meant here
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", default="visits,frequent,telco,adult")
-    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--tables", default="visits,frequent,telco")
+    parser.add_argument("--repeats", type=int, default=16)
     parser.add_argument("--by-content", action="store_true")
     arguments = parser.parse_args()
     if arguments.by_content:

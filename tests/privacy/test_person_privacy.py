@@ -337,7 +337,7 @@ def test_the_guarantee_says_what_it_covers():
 def test_methods_that_were_not_worked_out_for_several_rows_are_refused(method):
     with pytest.raises(PrivacyError, match="has not been worked out; use method='histogram'"):
         train(OTHERS[1], method, 1.0, SCHEMA, bound=bound_of())
-    single = ContributionBound("person", 1, "own")
+    single = ContributionBound("person", 1, "own", person_weighting=True)
     assert train(OTHERS[1], method, 1.0, SCHEMA, bound=single).statistics.guarantee.is_private
 
 
