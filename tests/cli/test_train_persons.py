@@ -79,8 +79,8 @@ def test_a_table_whose_ids_repeat_is_warned_about_once(folder):
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (("--person", "patient_id"), "person needs rows_per_person"),
-        (("--rows-per-person", "3"), "rows_per_person needs person"),
+        (("--person", "patient_id"), "needs rows_per_person; write how many"),
+        (("--rows-per-person", "3"), "rows_per_person=3 needs person; write the column"),
         (("--person", "b", "--rows-per-person", "3"), "b: is a feature of the schema"),
         (("--person", "y", "--rows-per-person", "3"), "y: is the class of the schema"),
         (("--person", "id", "--rows-per-person", "3"), "lacks the column id"),

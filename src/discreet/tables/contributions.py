@@ -155,13 +155,13 @@ class ContributionBound:
             return None
         if rows_per_person is None:
             raise PrivacyError(
-                "person needs rows_per_person, how many rows of one person may be used: the noise "
-                "covers that many; choose it without looking at the data"
+                f"person={person!r} needs rows_per_person; write how many rows of one person may "
+                "be used, a number that is chosen without looking at the data"
             )
         if person is None:
             raise PrivacyError(
-                "rows_per_person needs person, the column that says whose a row is; without both, "
-                "each row is a person"
+                f"rows_per_person={rows_per_person!r} needs person; write the column that says "
+                "whose a row is, or leave both out where each row is a person"
             )
         return cls(person, rows_per_person, missing_person, person_weighting)
 
