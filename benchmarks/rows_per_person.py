@@ -84,12 +84,15 @@ def list_settings(epsilon: float) -> dict[str, dict[str, Any]]:
     """Parameters of every model that is compared."""
     settings: dict[str, dict[str, Any]] = {"each row a person (another promise)": {}}
     for limit in LIMITS:
-        settings[f"at most {limit}"] = {"person": "person", "rows_per_person": limit}
+        settings[f"at most {limit}"] = {
+            "person": "person",
+            "rows_per_person": limit,
+            "person_weighting": False,
+        }
     for limit in LIMITS[1:]:
         settings[f"at most {limit}, weighing 1 together"] = {
             "person": "person",
             "rows_per_person": limit,
-            "person_weighting": True,
         }
     return {name: {"epsilon": epsilon, **options} for name, options in settings.items()}
 
