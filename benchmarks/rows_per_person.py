@@ -28,10 +28,10 @@ from discreet.datasets import benchmarks
 from discreet.tables import contributions
 
 EPSILONS = (0.3, 1.0, 3.0)
-LIMITS = (1, 2, 3, 5, 10, 20)
+LIMITS = (1, 2, 3, 5, 10)
 PERSONS = 2_000
 """Persons of the generated table."""
-MAX_PERSONS = 6_000
+MAX_PERSONS = 3_000
 """Most persons of any other table."""
 REDRAWN_SHARE = 0.25
 """Share of the values of a duplicated row that are drawn again."""
@@ -84,12 +84,15 @@ def list_settings(epsilon: float) -> dict[str, dict[str, Any]]:
     """Parameters of every model that is compared."""
     settings: dict[str, dict[str, Any]] = {"each row a person (another promise)": {}}
     for limit in LIMITS:
-        settings[f"at most {limit}"] = {"person": "person", "rows_per_person": limit}
+        settings[f"at most {limit}"] = {
+            "person": "person",
+            "rows_per_person": limit,
+            "person_weighting": False,
+        }
     for limit in LIMITS[1:]:
         settings[f"at most {limit}, weighing 1 together"] = {
             "person": "person",
             "rows_per_person": limit,
-            "person_weighting": True,
         }
     return {name: {"epsilon": epsilon, **options} for name, options in settings.items()}
 
@@ -126,8 +129,8 @@ def compare(name: str, repeats: int) -> None:
 if __name__ == "__main__":
     warnings.simplefilter("ignore", PrivacyWarning)  # seeds are meant here
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", default="visits,frequent,telco,adult")
-    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--tables", default="visits,frequent,telco")
+    parser.add_argument("--repeats", type=int, default=16)
     parser.add_argument("--by-content", action="store_true")
     arguments = parser.parse_args()
     if arguments.by_content:

@@ -83,8 +83,8 @@ def test_searches_and_clones_take_frames_with_ids():
 @pytest.mark.parametrize(
     ("options", "fit", "match"),
     [
-        ({"person": "patient_id"}, {}, "person needs rows_per_person"),
-        ({"rows_per_person": 3}, {}, "rows_per_person needs person"),
+        ({"person": "patient_id"}, {}, "needs rows_per_person; write how many"),
+        ({"rows_per_person": 3}, {}, "rows_per_person=3 needs person; write the column"),
         ({"person": "nobody", "rows_per_person": 3}, {}, "X lacks the column nobody"),
         ({"person": "a", "rows_per_person": 3}, {}, "a: is a feature of the schema"),
         ({"person": 3, "rows_per_person": 3}, {}, "person=3; write the name of the column"),

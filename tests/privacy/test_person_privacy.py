@@ -24,9 +24,10 @@ from discreet.central import selection as selection_module
 from discreet.central import temperature as temperature_module
 from discreet.central import training as training_module
 from discreet.central.budget import CentralSettings
+from discreet.central.corrections import CorrectionBudget
 from discreet.central.selection import RowSample, count_correct
 from discreet.errors import PrivacyError, SchemaError
-from discreet.privacy.accountant import compute_gaussian_rho
+from discreet.privacy.accountant import NoiseStep, compute_gaussian_rho
 from discreet.schema.cells import encode_classes
 from discreet.tables import contributions, source
 from discreet.tables.contributions import (
@@ -275,6 +276,16 @@ def test_twin_gaussian_noise_for_one_row(monkeypatch, heads):
     assert rho_excess(monkeypatch, False) > K
 
 
+def test_the_accountant_knows_how_many_numbers_a_person_moves():
+    """A residual and a curvature per row; each costs an eta of its own."""
+    plan = CorrectionBudget.from_signal_to_noise(300.0, SCHEMA, Fraction(1), 10_000)
+    budget = budget_module.Budget(1.0, 1e-6)
+    for influence in (Influence(), bound_of().influence, bound_of(True).influence):
+        steps = plan.list_steps(2, 2, budget, influence)
+        noises = {step.coordinates for step in steps if isinstance(step, NoiseStep)}
+        assert noises == {2 * influence.rows}
+
+
 def rho_excess(monkeypatch, weighting):
     """The largest rho that a person cost as a multiple of what normal noise would leave."""
     released = []
@@ -337,7 +348,7 @@ def test_the_guarantee_says_what_it_covers():
 def test_methods_that_were_not_worked_out_for_several_rows_are_refused(method):
     with pytest.raises(PrivacyError, match="has not been worked out; use method='histogram'"):
         train(OTHERS[1], method, 1.0, SCHEMA, bound=bound_of())
-    single = ContributionBound("person", 1, "own")
+    single = ContributionBound("person", 1, "own", person_weighting=True)
     assert train(OTHERS[1], method, 1.0, SCHEMA, bound=single).statistics.guarantee.is_private
 
 

@@ -439,7 +439,11 @@ def _release_tables(
     """Release the table of every used feature; ``row_sampling`` caches rows for the scoring."""
     cells_by_feature = selected_cells
     if cells_by_feature is None:
-        noise_variances = {name: noise.variance for name, noise in table_noises.items()}
+        # in units of what one person changes, as the people are
+        noise_variances = {
+            name: noise.variance / source.count_sensitivity**2
+            for name, noise in table_noises.items()
+        }
         cells_by_feature = _build_cells(
             source.schema, requested_bins, class_counts.cautious_people, noise_variances
         )

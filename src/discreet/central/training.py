@@ -125,10 +125,9 @@ def _check_bound(bound: ContributionBound, schema: Schema, method: Method) -> No
     """Refuse several rows per person where their influence has not been worked out."""
     bound.check_schema(schema)
     if method != "histogram" and bound.influence != Influence():
-        way_out = "" if bound.person_weighting else ", or rows_per_person=1"
         raise PrivacyError(
             f"method={method!r}: how far several rows of one person move its statistics has not "
-            f"been worked out; use method='histogram'{way_out}"
+            "been worked out; use method='histogram', or rows_per_person=1"
         )
 
 

@@ -39,5 +39,5 @@ def rows_per_person_option(default: int | None) -> Callable[..., Any]:
         type=click.IntRange(1, 1000),
         default=default,
         show_default=default is not None,
-        help="How many rows of a person are used at most; noise is that much larger.",
+        help="How many rows of a person are used at most; a public number, not read off the data.",
     )

@@ -82,9 +82,11 @@ METHODS = ("histogram", "moments", "global", "global-published", "smooth", "trim
 )
 @person_options
 @click.option(
-    "--person-weighting",
-    is_flag=True,
-    help="Let the rows of a person weigh 1 together instead of 1 each, with the noise of one row.",
+    "--person-weighting/--no-person-weighting",
+    default=True,
+    show_default=True,
+    help="Let the rows of a person weigh 1 together, with the noise of one row, or 1 each, with "
+    "noise for all of them.",
 )
 @click.option("--table", help="The table's name, for a database URL.")
 @click.option("--budget-file", help="Ledger of this data, to which the training is charged.")

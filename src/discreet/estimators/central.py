@@ -99,13 +99,14 @@ class CentralNB(PrivateEstimator):
         learnt from, and the promise is about all rows of a person. Where X has no names, give the
         ids as ``fit(X, y, persons=...)``.
     rows_per_person : int, optional
-        How many rows of a person are used at most; noise is that much larger. Which ones follows
-        from that person's rows alone. Choose it without looking at the data.
+        How many rows of a person are used at most. Which ones follows from that person's rows
+        alone. Choose it without looking at the data.
     missing_person : {"error", "own"}
         Whether a row without an id is refused, or is a person of its own.
-    person_weighting : bool, default False
-        Whether the rows of a person that are used weigh 1 together instead of 1 each: the noise is
-        that of one row, and each person counts the same.
+    person_weighting : bool, default True
+        Whether the rows of a person that are used weigh 1 together: the noise is that of one row,
+        each person counts the same, and counts are persons. False lets each weigh 1, with noise
+        for ``rows_per_person`` of them, which was less accurate: docs/experiments/central.md.
     max_weight : float, optional
         Public bound on ``sample_weight``, which is refused without it; from 1e-100 to 1e100.
     class_prior : array of shape (n_classes,), optional
@@ -211,7 +212,7 @@ class CentralNB(PrivateEstimator):
         person: str | None = None,
         rows_per_person: int | None = None,
         missing_person: MissingPerson = "error",
-        person_weighting: bool = False,
+        person_weighting: bool = True,
         max_weight: float | None = None,
         class_prior: Any = None,
         budget: Any = None,

@@ -152,23 +152,23 @@ class ContributionBound:
         person_weighting : bool, default False
         """
         if person is None and rows_per_person is None:
-            if person_weighting:
-                raise PrivacyError(
-                    "person_weighting needs person, the column that says whose a row is, and "
-                    "rows_per_person"
-                )
             return None
         if rows_per_person is None:
             raise PrivacyError(
-                "person needs rows_per_person, how many rows of one person may be used: the noise "
-                "covers that many; choose it without looking at the data"
+                f"person={person!r} needs rows_per_person; write how many rows of one person may "
+                "be used, a number that is chosen without looking at the data"
             )
         if person is None:
             raise PrivacyError(
-                "rows_per_person needs person, the column that says whose a row is; without both, "
-                "each row is a person"
+                f"rows_per_person={rows_per_person!r} needs person; write the column that says "
+                "whose a row is, or leave both out where each row is a person"
             )
         return cls(person, rows_per_person, missing_person, person_weighting)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows carry weights; the only row of a person needs none."""
+        return self.person_weighting and self.rows_per_person > 1
 
     @property
     def unit(self) -> str:
@@ -176,7 +176,7 @@ class ContributionBound:
         if self.rows_per_person == 1:
             return "all rows of one person (of which at most 1 is used)"
         usage_text = f"of which at most {self.rows_per_person} are used"
-        usage_text += " and weigh 1 together" * self.person_weighting
+        usage_text += " and weigh 1 together" * self.is_weighted
         return f"all rows of one person ({usage_text})"
 
     @property
@@ -190,7 +190,7 @@ class ContributionBound:
     @property
     def influence(self) -> Influence:
         """How far one person moves counts of rows, or of steps of the weight."""
-        if self.person_weighting:
+        if self.is_weighted:
             return Influence(WEIGHT_STEPS, self.rows_per_person, 1 / WEIGHT_STEPS)
         return Influence(self.rows_per_person, self.rows_per_person)
 

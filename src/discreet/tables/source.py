@@ -262,7 +262,7 @@ class InMemorySource(Source):
             )
             columns = {name: take_rows(columns[name], used_rows) for name in schema.names}
             class_codes = class_codes[used_rows]
-            if bound.person_weighting:
+            if bound.is_weighted:
                 weights = compute_person_weights(person_codes)
                 self.weight_name = _find_weight_name(schema)
         self.schema, self.class_codes, self.max_cached_rows = schema, class_codes, MAX_CACHED_ROWS
@@ -350,7 +350,7 @@ class TableSource(Source):
             self.rows = open_rows(opened_source, wanted_columns, table=table)
         else:
             self.influence = bound.influence
-            self.weight_name = _find_weight_name(schema) if bound.person_weighting else None
+            self.weight_name = _find_weight_name(schema) if bound.is_weighted else None
             self.rows = open_person_rows(
                 opened_source, bound, schema, table=table, weight_name=self.weight_name
             )
