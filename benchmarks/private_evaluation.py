@@ -92,37 +92,31 @@ def measure(counts: Any, people: int, epsilon: float, repeats: int, seed: int = 
     held, widths = [], []
     for _ in range(repeats):
         sampled = rng.multinomial(people, chances).reshape(counts.shape)
-        figures = look(
-            sampled if noise is None else noise.add(sampled, random), variance, rare_class
-        )
+        counted = sampled if noise is None else noise.add(sampled, random)
+        figures = look(counted, variance, rare_class)
         ends = np.array([interval for _, interval in figures], dtype=float)
-        held.append((ends[:, 0] <= truths) & (truths <= ends[:, 1]))
+        is_held = (ends[:, 0] <= truths) & (truths <= ends[:, 1])
+        held.append(np.where(np.isnan(ends[:, 0]), np.nan, is_held))
         widths.append(ends[:, 1] - ends[:, 0])
-    return np.mean(held, axis=0), np.nanmean(widths, axis=0)
+    return np.nanmean(held, axis=0), np.nanmean(widths, axis=0)
 
 
 def print_coverage(names: list[str], repeats: int) -> None:
-    """Coverage and half-width by table, people and epsilon."""
+    """Mean coverage over the tables, the least and the most, and the mean half-width."""
     figures = " | ".join(f"{figure}: coverage, ±" for figure in FIGURES)
-    print(f"| table | rows | epsilon | {figures} |\n|---|---:|---:|{'---|' * len(FIGURES)}")
-    coverages = []
-    for name in names:
-        scores, truth, _ = score_others(name)
-        counts = count_cells(scores, truth)
-        for people in PEOPLE:
-            for epsilon in (*EPSILONS, math.inf):
-                coverage, widths = measure(counts, people, epsilon, repeats)
-                if math.isfinite(epsilon):
-                    coverages.append(coverage)
-                cells = (
-                    "-" if math.isnan(width) else f"{share:.3f}, {width / 2:.3f}"
-                    for share, width in zip(coverage, widths, strict=True)
-                )
-                print(f"| {name} | {people:,} | {epsilon:g} | {' | '.join(cells)} |", flush=True)
-    error = math.sqrt(0.95 * 0.05 / repeats)
-    print(
-        f"\nstandard error of a coverage: {error:.3f}; mean {np.mean(coverages, axis=0).round(4)}"
-    )
+    print(f"| rows | epsilon | {figures} |\n|---:|---:|{'---|' * len(FIGURES)}")
+    tables = [count_cells(*score_others(name)[:2]) for name in names]
+    for people in PEOPLE:
+        for epsilon in (*EPSILONS, math.inf):
+            measured = [measure(counts, people, epsilon, repeats) for counts in tables]
+            coverages, widths = (np.array(part) for part in zip(*measured, strict=True))
+            cells = (
+                f"{np.nanmean(coverage):.3f} ({np.nanmin(coverage):.3f} to "
+                f"{np.nanmax(coverage):.3f}), {np.nanmean(width) / 2:.3f}"
+                for coverage, width in zip(coverages.T, widths.T, strict=True)
+            )
+            print(f"| {people:,} | {epsilon:g} | {' | '.join(cells)} |", flush=True)
+    print(f"\nstandard error of a coverage of one table: {math.sqrt(0.95 * 0.05 / repeats):.3f}")
 
 
 def print_grids(names: list[str], repeats: int) -> None:
@@ -134,9 +128,8 @@ def print_grids(names: list[str], repeats: int) -> None:
         if len(labels) != 2:
             continue
         rare_class = int(np.argmin(np.bincount(truth)))
-        exact = roc_auc_score(
-            truth == rare_class, scores[:, rare_class] - scores[:, 1 - rare_class]
-        )
+        log_odds = scores[:, rare_class] - scores[:, 1 - rare_class]
+        exact = roc_auc_score(truth == rare_class, log_odds)
         for grid, edges in GRIDS.items():
             private_scores.EDGES_TWO_CLASSES = edges
             counts = count_cells(scores, truth)
