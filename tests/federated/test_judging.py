@@ -300,7 +300,7 @@ def test_a_manifest_of_judging_travels_and_states_its_own_sensitivity():
     ):
         wrong = {**body, "judging": {**body["judging"], **change}}
         with pytest.raises(ValueError, match=match):
-            Manifest.from_json(dump_document("manifest", 5, wrong))
+            Manifest.from_json(dump_document("manifest", 6, wrong))
 
 
 def test_candidates_are_judged_where_rows_are_whole_and_cells_are_agreed():

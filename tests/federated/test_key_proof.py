@@ -355,7 +355,7 @@ def write_round(folder, real_key, n):
     card = stating(PARTIES["labels"], n)
     body = json.loads(vertical_manifest(real_key).to_json())
     kept = {name: body[name] for name in body if name not in ("format", "version", "digest")}
-    manifest = dump_document("manifest", 5, {**kept, "paillier": hex(n), "label": card.to_body()})
+    manifest = dump_document("manifest", 6, {**kept, "paillier": hex(n), "label": card.to_body()})
     (folder / "manifest.json").write_text(manifest)
     public = dump_document("paillier-public-key", paillier.KEY_FILE_VERSION, {"n": hex(n)})
     (folder / "labels.public.json").write_text(public)
@@ -466,7 +466,7 @@ def test_long_numbers_are_refused_before_any_arithmetic(tmp_path, monkeypatch, r
 
     for name in ("is_prime", "gcd", "powmod", "mpz"):
         monkeypatch.setattr(gmpy2, name, never)
-    path.write_text(dump_document("manifest", 5, {**kept, "paillier": hex(n)}))
+    path.write_text(dump_document("manifest", 6, {**kept, "paillier": hex(n)}))
     result = CliRunner().invoke(main, ["federated", "show", str(path)])
     assert result.exit_code == 2, result.output
     assert "at most 8192 bits" in result.output.replace("\n", " ")

@@ -87,7 +87,7 @@ def test_small_keys_and_foreign_sensitivities_do_not_get_in_by_file(small_key):
         del body[key]
     body["wanted"][2]["sensitivities"] = [1, 1, 1]
     with pytest.raises(FormatError, match="sensitivities"):
-        Manifest.from_json(dump_document("manifest", 5, body), allow_small_key=True)
+        Manifest.from_json(dump_document("manifest", 6, body), allow_small_key=True)
 
 
 @pytest.mark.parametrize(

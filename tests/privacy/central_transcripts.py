@@ -88,8 +88,8 @@ def transcript_of(
     return found.given, trained.model.to_json() + trained.statistics.to_json(), trained
 
 
-def train(records, method, epsilon, schema, *, delta=0.0, max_weight=None, **options):
-    """Records are (a, b, class) or (a, b, class, weight)."""
+def train(records, method, epsilon, schema, *, delta=0.0, max_weight=None, bound=None, **options):
+    """Records are (a, b, class), (a, b, class, weight) or, with a bound, (a, b, class, person)."""
     columns = {
         "a": np.array([one[0] for one in records], dtype=float),
         "b": np.array([one[1] for one in records], dtype=object),
@@ -98,7 +98,15 @@ def train(records, method, epsilon, schema, *, delta=0.0, max_weight=None, **opt
     codes = encode_classes(schema, np.array([one[2] for one in records], dtype=object))
     weights = None if max_weight is None else np.array([one[3] for one in records], dtype=float)
     released = training_module.train(
-        InMemorySource(schema, columns, codes, weights, max_weight),
+        InMemorySource(
+            schema,
+            columns,
+            codes,
+            weights,
+            max_weight,
+            bound=bound,
+            persons=None if bound is None else [one[3] for one in records],
+        ),
         epsilon=epsilon,
         delta=delta,
         method=method,

@@ -186,8 +186,8 @@ def test_twin_exact_number_of_records(monkeypatch):
 def test_twin_counts_without_noise(monkeypatch):
     real = budget_module.Budget.spend_on_noise
 
-    def quiet(budget, name, share, sensitivity=1):
-        noise = real(budget, name, share, sensitivity)
+    def quiet(budget, name, share, *change):
+        noise = real(budget, name, share, *change)
         return budget_module.IntegerNoise(Fraction(0)) if name == "class counts" else noise
 
     monkeypatch.setattr(budget_module.Budget, "spend_on_noise", quiet)
@@ -220,7 +220,7 @@ def test_twin_dropped_features_chosen_on_exact_counts(monkeypatch):
     assert worst(monkeypatch, "histogram", tables(0), **plain) > Fraction(EPSILON)
 
 
-def _exactly(scores, _):
+def _exactly(scores, *_):
     """A record moves every candidate, each by a number of its own, and by far more than one."""
     return round(1000 * float(np.abs(scores).sum()))
 
@@ -428,8 +428,8 @@ def test_twin_noise_for_one_step_of_a_weight(monkeypatch, released):
     """Noise for a change of one in what a record changes by 1024."""
     real = budget_module.Budget.spend_on_noise
 
-    def noise(budget, name, share, sensitivity=1):
-        return real(budget, name, share, 1 if name == released else sensitivity)
+    def noise(budget, name, share, sensitivity=1, coordinates=1):
+        return real(budget, name, share, 1 if name == released else sensitivity, coordinates)
 
     monkeypatch.setattr(budget_module.Budget, "spend_on_noise", noise)
     if released == "choice":

@@ -202,7 +202,11 @@ def test_twin_u_from_the_true_number_of_people(monkeypatch):
 @pytest.mark.slow
 def test_twin_a_coin_that_follows_the_true_number_of_rows(monkeypatch):
     """Known bad: one more record changes who else is in the sample."""
-    monkeypatch.setattr(histogram_module, "RowSample", lambda *rows: _thinned(RowSample(*rows)))
+    monkeypatch.setattr(
+        histogram_module,
+        "RowSample",
+        lambda *rows, **weights: _thinned(RowSample(*rows, **weights)),
+    )
     with pytest.raises(AssertionError):
         assert worst(monkeypatch, "histogram", [RECORDS * 4], **MANY) <= Fraction(EPSILON)
 

@@ -385,7 +385,7 @@ def rows_at_hand(coins, kind):
 class FirstRows(Sampling):
     """Known bad: as many rows, but always the first ones."""
 
-    def sample_while_reading(self, batches, cells):
+    def sample_while_reading(self, batches, cells, weight_name=None):
         """Keep the first rows of every batch."""
 
         def first(coins):

@@ -309,7 +309,7 @@ def test_the_promise_to_a_person_says_how_many_rows_are_used():
         model, frame, frame["c"].to_numpy(), 0.2, person="id", rows_per_person=2,
         budget=MemoryLedger(1.0),
     )  # fmt: skip
-    assert "all rows of one person, of which at most 2 are used" in scores.promise
+    assert "of which at most 2 are used" in scores.promise
     assert scores.rows_per_person == 2
     with pytest.raises(PrivacyError, match="rows_per_person"):
         score_privately(model, frame, frame["c"], 0.2, person="id")

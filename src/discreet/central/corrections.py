@@ -15,7 +15,9 @@ numbers whose absolute values add up to at most 1024, so one more record changes
 sums by at most 1024 in all, and the sum of their absolute values in cells by at most 1024, up *or
 down*: pairs are drawn with exp(epsilon q / 2). The qualities of the start (at most 1024 a row) and
 of the last choice (1) can only rise. All shares are charged; all of them see the same rows, and who
-is among those is decided by one coin a row, which is charged as if it had always shown heads.
+is among those is decided by one coin a row, which is charged as if it had always shown heads. Where
+a person has up to k rows, all of these sums move by up to k times as much, and noise and choices
+are for that (`Influence`).
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from itertools import combinations
 
 import numpy as np
 
-from discreet.arrays import Floats, Indices, Integers
+from discreet.arrays import Floats, Integers
 from discreet.central.budget import Budget, IntegerNoise
 from discreet.central.pair_qualities import CellGrouping, compute_pair_qualities
 from discreet.central.selection import (
@@ -37,6 +39,7 @@ from discreet.central.selection import (
     compute_subsample_share,
     count_correct,
     sample_exponential_mechanism,
+    weigh_rows,
 )
 from discreet.estimation.corrections import AdditiveModel
 from discreet.estimation.log_ratios import LogRatios
@@ -44,6 +47,7 @@ from discreet.privacy.accountant import ChoiceStep, ReleaseStep
 from discreet.randomness import Random
 from discreet.schema.schema import Schema
 from discreet.statistics.scoring import Correction, Scoring
+from discreet.tables.contributions import Influence
 
 __all__ = [
     "MAX_PAIRS",
@@ -170,7 +174,9 @@ class CorrectionBudget:
             people=people,
         )
 
-    def list_steps(self, class_count: int, feature_count: int, budget: Budget) -> list[ReleaseStep]:
+    def list_steps(
+        self, class_count: int, feature_count: int, budget: Budget, influence: Influence
+    ) -> list[ReleaseStep]:
         """Every step of the corrections of a model with this many features, in their order.
 
         Parameters
@@ -178,15 +184,14 @@ class CorrectionBudget:
         class_count : int
         feature_count : int
         budget : Budget
+        influence : Influence
         """
-        coordinates = _count_residuals(class_count) + 1  # the curvature is one more
+        change = _compute_table_change(class_count, influence)
         corrected_count = min(self.feature_count, feature_count)
-        feature_step = budget.plan_noise(
-            self.feature_cost / corrected_count, RESIDUAL_STEPS, coordinates
-        )
+        feature_step = budget.plan_noise(self.feature_cost / corrected_count, *change)
         choice_cost, table_cost = self.split_pair_cost(feature_count)
         pair_steps: list[ReleaseStep] = [ChoiceStep(choice_cost)] if choice_cost else []
-        pair_steps.append(budget.plan_noise(table_cost, RESIDUAL_STEPS, coordinates))
+        pair_steps.append(budget.plan_noise(table_cost, *change))
         return [
             ChoiceStep(self.start_cost),
             *[feature_step] * corrected_count,
@@ -204,6 +209,12 @@ class CorrectionBudget:
 def _count_residuals(class_count: int) -> int:
     """Residuals of a row: of two classes one, else one per class."""
     return 1 if class_count == 2 else class_count
+
+
+def _compute_table_change(class_count: int, influence: Influence) -> tuple[int, int]:
+    """How far one person moves a table of residuals, and how many of its numbers."""
+    coordinates = _count_residuals(class_count) + 1  # the curvature is one more
+    return RESIDUAL_STEPS * influence.count_sensitivity, coordinates * influence.rows
 
 
 def compute_residuals(scores: Floats, class_codes: Integers) -> tuple[Floats, Floats]:
@@ -271,11 +282,13 @@ def max_rows(numbers: Floats) -> Floats:
     return row_maxima
 
 
-def compute_truncated_log_likelihood(scores: Floats, class_codes: Integers) -> int:
+def compute_truncated_log_likelihood(
+    scores: Floats, class_codes: Integers, weights: Floats | None = None
+) -> int:
     """Sum over rows of 1 + max(log P(class), -4) / 4, from 0 to 1 a row, in 1/1024."""
     log_probability = compute_truncated_log_probability(scores, class_codes)
     row_likelihood = np.clip(1 + log_probability / MAX_LOG_LOSS, 0.0, 1.0)
-    return int(np.floor(RESIDUAL_STEPS * row_likelihood).sum())
+    return int(weigh_rows(np.floor(RESIDUAL_STEPS * row_likelihood), weights).sum())
 
 
 def compute_truncated_log_probability(scores: Floats, class_codes: Integers) -> Floats:
@@ -320,14 +333,12 @@ def apply_corrections(
     usual_scores = {
         scoring: subsample.score_rows(usual_model) for scoring, usual_model in usual_models.items()
     }
-    start_scoring = _choose_start(
-        usual_scores, ratios.prior, subsample.class_codes, start_epsilon, random
-    )
+    start_scoring = _choose_start(usual_scores, ratios.prior, subsample, start_epsilon, random)
     start_model = ratios.build_model(start_scoring)
     state = CorrectionState(sample, ratios, start_model, sample.score_rows(start_model))
     candidate_scorings = [*usual_models, start_scoring]
     qualities = [
-        count_correct(candidate_scores, subsample.class_codes)
+        count_correct(candidate_scores, subsample.class_codes, subsample.weights)
         for candidate_scores in (
             *usual_scores.values(),
             subsample.take_own_rows(state.row_scores),
@@ -338,8 +349,7 @@ def apply_corrections(
         noise = budget.spend_on_noise(
             f"residuals of {' and '.join(groups)}",
             table_cost,
-            RESIDUAL_STEPS,
-            _count_residuals(len(ratios.prior)) + 1,
+            *_compute_table_change(len(ratios.prior), sample.influence),
         )
         state.add_correction(groups, noise, random)
         correction_count = len(state.corrections)
@@ -348,10 +358,10 @@ def apply_corrections(
             or correction_count >= feature_count
         ):
             candidate_scorings.append(replace(start_scoring, corrections=correction_count))
-            qualities.append(
-                count_correct(subsample.take_own_rows(state.row_scores), subsample.class_codes)
-            )
+            own_scores = subsample.take_own_rows(state.row_scores)
+            qualities.append(count_correct(own_scores, subsample.class_codes, subsample.weights))
     epsilon = budget.spend_on_selection("choice of scoring", final_cost)
+    epsilon /= sample.influence.count_sensitivity
     chosen_scoring = candidate_scorings[sample_exponential_mechanism(qualities, epsilon, random)]
     return chosen_scoring, state.corrections[: chosen_scoring.corrections]
 
@@ -393,16 +403,19 @@ class CorrectionState:
 
     def add_correction(self, groups: CellGroups, noise: IntegerNoise, random: Random) -> None:
         """Release noisy residuals of some cells, and correct the model with them."""
-        row_residuals, row_curvatures = self.residuals
+        row_residuals, row_curvatures = (
+            weigh_rows(row_values, self.sample.weights) for row_values in self.residuals
+        )
         cell_indices, cell_count = self.sample.find_group_indices(groups)
         # whole numbers below 2^53, which floating point adds up exactly; what is in no cell is last
         cell_sums = [
             np.bincount(cell_indices, row_values, minlength=cell_count + 1)[:cell_count]
             for row_values in (*row_residuals.T, row_curvatures)
         ]
-        noisy_sums = noise.add(np.array(cell_sums), random) / RESIDUAL_STEPS
+        steps_per_count = RESIDUAL_STEPS / self.sample.influence.weight_per_count
+        noisy_sums = noise.add(np.array(cell_sums), random) / steps_per_count
         correction = Correction(
-            groups, noisy_sums[:-1], noisy_sums[-1], noise.variance / RESIDUAL_STEPS**2
+            groups, noisy_sums[:-1], noisy_sums[-1], noise.variance / steps_per_count**2
         )
         self.model, score_change = self.model.apply_correction(correction)
         self.corrections += (correction,)
@@ -416,7 +429,7 @@ class CorrectionState:
 def _choose_start(
     usual_scores: Mapping[Scoring, Floats],
     prior: Floats,
-    class_codes: Indices,
+    sample: RowSample,
     epsilon: Fraction,
     random: Random,
 ) -> Scoring:
@@ -428,10 +441,12 @@ def _choose_start(
         log_evidence = row_scores - log_prior
         for beta in TEMPERATURES:
             start_scorings.append(replace(scoring, beta=beta))
+            toned_scores = log_prior + beta * log_evidence
             qualities.append(
-                compute_truncated_log_likelihood(log_prior + beta * log_evidence, class_codes)
+                compute_truncated_log_likelihood(toned_scores, sample.class_codes, sample.weights)
             )
-    return start_scorings[sample_exponential_mechanism(qualities, epsilon / RESIDUAL_STEPS, random)]
+    step_epsilon = epsilon / (RESIDUAL_STEPS * sample.influence.count_sensitivity)
+    return start_scorings[sample_exponential_mechanism(qualities, step_epsilon, random)]
 
 
 def _iter_correction_tables(
@@ -472,15 +487,16 @@ def _choose_pair(
             Fraction(min(1.0, MAX_PAIR_RESIDUALS / max(class_count * people, 1.0))), random
         )
         # a row's residuals follow from that row alone, whatever other rows there are
-        row_residuals = subsample.take_own_rows(state.residuals[0])
+        row_residuals = weigh_rows(subsample.take_own_rows(state.residuals[0]), subsample.weights)
         groupings = [
             CellGrouping(subsample.take_own_rows(grouping.indices), grouping.group_count)
             for grouping in state.pair_groupings
         ]
-        price = RESIDUAL_STEPS * noise_scale * row_residuals.shape[1]
+        steps = RESIDUAL_STEPS * subsample.influence.count_sensitivity
+        price = steps * noise_scale * row_residuals.shape[1]
         qualities = compute_pair_qualities(row_residuals, groupings, price)
         chosen_index = sample_exponential_mechanism(
-            qualities, epsilon / (TWO_SIDED_FACTOR * RESIDUAL_STEPS), random
+            qualities, epsilon / (TWO_SIDED_FACTOR * steps), random
         )
     return {name: groups_by_feature[name] for name in candidate_pairs[chosen_index]}
 

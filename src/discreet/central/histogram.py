@@ -10,7 +10,9 @@
 6. With enough people, 3 % chooses how sure the probabilities may be (temperature.py).
 
 Accounting: a record changes one class count by one, one cell of each table by one, and the
-qualities of steps 2, 5 and 6 by at most one in one direction. The shares add up to the whole.
+qualities of steps 2, 5 and 6 by at most one in one direction. The shares add up to the whole. Where
+a person has up to k records, all of that is k times as much, and so are noise and the steps of the
+choices (`Influence`); plans see records divided by k, as many as one record per person would need.
 
 With a delta, steps 2 to 6 have Laplace noise or Gaussian noise, whichever is less. How many steps
 there are, and what each may cost, follows from the class counts alone, before the second step: so
@@ -55,6 +57,7 @@ from discreet.schema.cells import Cells, build_cells
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.scoring import Correction, Scoring
 from discreet.statistics.statistics import Statistics, Table, compute_precision_weighted_mean
+from discreet.tables.contributions import Influence
 from discreet.tables.source import Sampling, Source
 
 __all__ = ["compute_exact_statistics", "release_histogram"]
@@ -132,7 +135,9 @@ class ScoringPlan:
         """All that is kept back."""
         return self.scoring_cost + self.temperature_budget.cost
 
-    def list_steps(self, class_count: int, feature_count: int, budget: Budget) -> list[ReleaseStep]:
+    def list_steps(
+        self, class_count: int, feature_count: int, budget: Budget, influence: Influence
+    ) -> list[ReleaseStep]:
         """Every step that is paid from what is kept back, in their order.
 
         Parameters
@@ -141,10 +146,11 @@ class ScoringPlan:
         feature_count : int
             Of the model.
         budget : Budget
+        influence : Influence
         """
         steps: list[ReleaseStep] = [ChoiceStep(self.scoring_cost)] if self.scoring_cost else []
         if self.correction_budget is not None:
-            steps = self.correction_budget.list_steps(class_count, feature_count, budget)
+            steps = self.correction_budget.list_steps(class_count, feature_count, budget, influence)
         temperature_cost = self.temperature_budget.cost
         return [*steps, ChoiceStep(temperature_cost)] if temperature_cost else steps
 
@@ -210,7 +216,9 @@ def release_histogram(
     # 3. tables share all but what is kept back for step 5
     feature_names = schema.names if selected_cells is None else [*selected_cells]
     table_noises = {
-        name: budget.spend_on_noise(f"table of {name}", table_cost, source.count_sensitivity)
+        name: budget.spend_on_noise(
+            f"table of {name}", table_cost, source.count_sensitivity, source.influence.rows
+        )
         for name, table_cost in zip(feature_names, plan.table_costs, strict=True)
     }
     row_sampling = Sampling(plan.scoring.row_share, random)
@@ -229,7 +237,12 @@ def release_histogram(
     # 5. the choice of scoring, or corrections
     scoring, corrections = released.scoring, released.corrections
     if plan.scoring.scoring_cost:
-        sample = RowSample(row_sampling.cell_indices, row_sampling.class_codes)
+        sample = RowSample(
+            row_sampling.cell_indices,
+            row_sampling.class_codes,
+            weights=row_sampling.weights,
+            influence=source.influence,
+        )
         scoring, corrections = _choose_scoring(released, sample, budget, plan.scoring, random)
     guarantee = budget.make_guarantee(
         settings.assumptions, alternative_budget if may_select else None
@@ -292,7 +305,7 @@ def _compute_noise_scales(
     scales_by_budget = []
     for budget in budgets:
         table_cost = budget.remaining - budget.total * FEATURE_SELECTION_SHARE
-        if source.count_sensitivity == 1:
+        if source.is_scored:
             scoring_cost = _compute_scoring_cost(budget, people, len(source.schema.classes))
             table_cost -= scoring_cost
             if scoring_cost:
@@ -324,8 +337,11 @@ def _plan_release_with(
         steps = [ChoiceStep(selection_cost / len(noise_scales))] * len(noise_scales)
     scoring = _plan_scoring(source, budget, settings, class_counts, selection is None)
     table_costs = (*split_budget(feature_weights, table_cost - scoring.total_cost).values(),)
-    steps += [budget.plan_noise(cost, source.count_sensitivity) for cost in table_costs]
-    steps += scoring.list_steps(len(schema.classes), len(table_costs), budget)
+    influence = source.influence
+    steps += [
+        budget.plan_noise(cost, influence.count_sensitivity, influence.rows) for cost in table_costs
+    ]
+    steps += scoring.list_steps(len(schema.classes), len(table_costs), budget, influence)
     return ReleasePlan(budget, selection, table_costs, scoring, tuple(steps))
 
 
@@ -338,12 +354,13 @@ def _plan_scoring(
 ) -> ScoringPlan:
     """Keep back the cost of corrections or, with fewer people, of the choice of scoring."""
     schema, people = source.schema, class_counts.people
-    # rows with weights are counted, but not scored
-    if not settings.selection or source.count_sensitivity != 1:
+    # rows with weights of their own are counted, but not scored
+    if not settings.selection or not source.is_scored:
         return ScoringPlan()
     if all_features and settings.corrections and settings.allocation is None:
         # people who are rows of the sample, too
-        sampled_people = min(class_counts.cautious_people, source.max_cached_rows)
+        max_cached_people = source.max_cached_rows / source.influence.rows
+        sampled_people = min(class_counts.cautious_people, max_cached_people)
         noise_scale = budget.compute_noise_scale(budget.total / len(schema.features))
         correction_budget = CorrectionBudget.from_signal_to_noise(
             sampled_people / (len(schema.classes) * noise_scale),
@@ -352,7 +369,7 @@ def _plan_scoring(
             sampled_people,
         )
         if correction_budget is not None:
-            row_share = Fraction(min(1.0, source.max_cached_rows / max(people, 1.0)))
+            row_share = Fraction(min(1.0, max_cached_people / max(people, 1.0)))
             return ScoringPlan(
                 correction_budget.total_cost,
                 row_share,
@@ -395,7 +412,11 @@ def _release_tables(
     """Release the table of every used feature; ``row_sampling`` caches rows for the scoring."""
     cells_by_feature = selected_cells
     if cells_by_feature is None:
-        noise_variances = {name: noise.variance for name, noise in table_noises.items()}
+        # in units of what one person changes, as the people are
+        noise_variances = {
+            name: noise.variance / source.count_sensitivity**2
+            for name, noise in table_noises.items()
+        }
         cells_by_feature = _build_cells(
             source.schema, requested_bins, class_counts.cautious_people, noise_variances
         )
@@ -428,9 +449,10 @@ def _choose_scoring(
     else:
         epsilon = budget.spend_on_selection("choice of scoring", plan.scoring_cost)
         qualities = [
-            count_correct(sample.score_rows(model), sample.class_codes)
+            count_correct(sample.score_rows(model), sample.class_codes, sample.weights)
             for model in candidates.values()
         ]
+        epsilon /= sample.influence.count_sensitivity
         scoring = [*candidates][sample_exponential_mechanism(qualities, epsilon, random)]
     if plan.temperature_budget.cost:
         temperature = choose_temperature(

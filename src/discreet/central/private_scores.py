@@ -170,7 +170,7 @@ def release_scores(
     """
     budget = Budget(epsilon)
     # one person changes counts by as much as there are rows of theirs, wherever those are
-    sensitivity = 1 if bound is None else bound.count_sensitivity
+    sensitivity = 1 if bound is None else bound.influence.count_sensitivity
     noise = budget.spend_on_noise(RELEASE_NAME, budget.total, sensitivity)
     own_guarantee = replace(
         budget.make_guarantee(() if bound is None else bound.assumptions),

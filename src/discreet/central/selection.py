@@ -17,14 +17,15 @@ training rows that it classifies right.
 Features and scorings are chosen by the exponential mechanism, drawn exactly. One more record
 changes every quality by 0 or +1, all in the same direction, so choosing i with probability
 proportional to exp(epsilon q_i) costs epsilon (the usual factor of two is for qualities that may
-move in both directions). Nothing that this module counts may leave without noise.
+move in both directions). A person with up to k records changes it by 0 to +k: epsilon is divided by
+k. Nothing that this module counts may leave without noise.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -38,6 +39,7 @@ from discreet.schema.binning import compute_inner_edges
 from discreet.schema.cells import Cells, build_cells
 from discreet.schema.schema import Numeric
 from discreet.statistics.statistics import Table
+from discreet.tables.contributions import Influence
 from discreet.tables.source import Source
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "merge_cells",
     "sample_exponential_mechanism",
     "select_features",
+    "weigh_rows",
 ]
 
 MIN_PEOPLE_PER_NOISE_ALL_FEATURES = 4.0
@@ -96,22 +99,34 @@ class RowSample:
         Class indices.
     row_indices : array of int, optional
         Where these rows are in the sample that they were taken from.
+    weights : array of float, optional
+        What each row counts, a whole number; one, if not given.
+    influence : Influence
+        How far one person moves a sum over rows.
     """
 
     cell_indices: Mapping[str, Array]
     class_codes: Indices
     row_indices: Indices | slice = field(default_factory=lambda: slice(None))
+    weights: Floats | None = None
+    influence: Influence = field(default_factory=Influence)
 
     def draw_subsample(self, share: Fraction, random: Random) -> RowSample:
         """Draw a random share of the rows, each row independently."""
         if share == 1:
-            return RowSample(self.cell_indices, self.class_codes)
+            return replace(self, row_indices=slice(None))
         row_indices = np.flatnonzero(random.bernoulli(share, len(self.class_codes)))
         cell_indices = {
             name: np.take(feature_indices, row_indices)
             for name, feature_indices in self.cell_indices.items()
         }
-        return RowSample(cell_indices, self.class_codes[row_indices], row_indices)
+        return replace(
+            self,
+            cell_indices=cell_indices,
+            class_codes=self.class_codes[row_indices],
+            row_indices=row_indices,
+            weights=None if self.weights is None else self.weights[row_indices],
+        )
 
     def take_own_rows(self, sample_values: Array) -> Array:
         """Values of these rows, from the values of the sample that they were taken from."""
@@ -318,12 +333,18 @@ def compute_subsample_share(epsilon: float, people: float) -> Fraction:
     )
 
 
-def count_correct(scores: Floats, class_codes: Integers) -> int:
+def weigh_rows(row_values: Array, weights: Floats | None) -> Array:
+    """Values of rows, each as often as the row counts: once, if there are no weights."""
+    return row_values if weights is None else (row_values.T * weights).T
+
+
+def count_correct(scores: Floats, class_codes: Integers, weights: Floats | None = None) -> int:
     """Count the rows of a sample that a candidate classifies correctly.
 
     Every row is in the sample by a coin of its own, so that a record still changes the number
-    by 0 or 1 only; the coin's bias comes from private estimates and from the budget.
+    by 0 or 1 only; the coin's bias comes from private estimates and from the budget. The coins of
+    a person's rows may all show heads, which is what is charged.
     """
     # of two classes the first is predicted where both are level, as by argmax, which is slower
     predicted_codes = scores[:, 1] > scores[:, 0] if scores.shape[1] == 2 else scores.argmax(axis=1)
-    return int(np.count_nonzero(predicted_codes == class_codes))
+    return int(weigh_rows(predicted_codes == class_codes, weights).sum())

@@ -4,7 +4,8 @@ Where features say the same, a Naive Bayes model counts their evidence twice: it
 its probabilities are far too sure. They are then replaced by their power P^t, normalised, which
 keeps every decision. t is chosen by the exponential mechanism; what a row adds to the quality of a
 temperature is how much likelier it makes the row's class than the worst of the temperatures does,
-from 0 to 1. So one more record raises each quality by at most one.
+from 0 to 1. So one more record raises each quality by at most one, and a person with up to k of
+them by at most k.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from discreet.central.selection import (
     RowSample,
     compute_subsample_share,
     sample_exponential_mechanism,
+    weigh_rows,
 )
 from discreet.estimation.corrections import AdditiveModel
 from discreet.randomness import Random
@@ -93,8 +95,9 @@ def choose_temperature(
         Of the exponential mechanism.
     random : Random
     """
-    gains = compute_temperature_gains(sample.score_rows(model), sample.class_codes)
-    step_epsilon = epsilon / RESIDUAL_STEPS
+    row_gains = compute_temperature_gains(sample.score_rows(model), sample.class_codes)
+    gains = weigh_rows(row_gains, sample.weights)
+    step_epsilon = epsilon / (RESIDUAL_STEPS * sample.influence.count_sensitivity)
     qualities = [
         int(gain) + round(TEMPERATURE_PRIOR_POWER * math.log(temperature) / step_epsilon)
         for gain, temperature in zip(gains.sum(axis=0), TEMPERATURES, strict=True)

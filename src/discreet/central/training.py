@@ -18,6 +18,7 @@ from discreet.privacy.guarantee import Account, Guarantee, require_paid
 from discreet.randomness import Random, SeededRandom
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Statistics
+from discreet.tables.contributions import ContributionBound, Influence
 from discreet.tables.source import InMemorySource, Source
 
 __all__ = [
@@ -76,12 +77,20 @@ def _is_laplace_noise_smaller(
 
 
 def validate_request(
-    schema: Schema, *, epsilon: float, delta: float, method: Method, settings: CentralSettings
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    method: Method,
+    settings: CentralSettings,
+    bound: ContributionBound | None = None,
 ) -> Budget | None:
     """Refuse an invalid request before a row is read or a ledger is charged.
 
     Gives the budget, or None where nothing is promised. It depends on nothing but public choices.
     """
+    if bound is not None:
+        _check_bound(bound, schema, method)
     if method not in _METHOD_FUNCTIONS:
         raise PrivacyError(f"method={method!r}; write one of {', '.join(get_args(Method))}")
     for feature in schema.features:
@@ -112,8 +121,24 @@ def validate_request(
     return budget
 
 
+def _check_bound(bound: ContributionBound, schema: Schema, method: Method) -> None:
+    """Refuse several rows per person where their influence has not been worked out."""
+    bound.check_schema(schema)
+    if method != "histogram" and bound.influence != Influence():
+        raise PrivacyError(
+            f"method={method!r}: how far several rows of one person move its statistics has not "
+            "been worked out; use method='histogram', or rows_per_person=1"
+        )
+
+
 def dry_run(
-    schema: Schema, *, epsilon: float, delta: float, method: Method, settings: CentralSettings
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float,
+    method: Method,
+    settings: CentralSettings,
+    bound: ContributionBound | None = None,
 ) -> Guarantee:
     """Train on an empty table, to find errors before anything is charged; gives its guarantee.
 
@@ -121,8 +146,9 @@ def dry_run(
     and what is promised does not depend on what comes out.
     """
     empty_columns = {name: np.empty(0, dtype=object) for name in schema.names}
+    no_class_codes = np.empty(0, dtype=np.int32)
     return train(
-        InMemorySource(schema, empty_columns, np.empty(0, dtype=np.int32)),
+        InMemorySource(schema, empty_columns, no_class_codes, bound=bound, persons=[]),
         epsilon=epsilon,
         delta=delta,
         method=method,
@@ -163,13 +189,14 @@ def train(
         table is checked beforehand, so that nothing is paid for a training that would be refused.
     """
     schema, published_reason = source.schema, UNSOUND_METHODS.get(method, "")
+    bound = source.bound
     budget = validate_request(
-        schema, epsilon=epsilon, delta=delta, method=method, settings=settings
+        schema, epsilon=epsilon, delta=delta, method=method, settings=settings, bound=bound
     )
     planned_rho = None
     if has_ledger:
         dry_guarantee = dry_run(
-            schema, epsilon=epsilon, delta=delta, method=method, settings=settings
+            schema, epsilon=epsilon, delta=delta, method=method, settings=settings, bound=bound
         )
         planned_rho = dry_guarantee.rho
         if budget is not None and budget.delta:  # of which noise without delta needs nothing
@@ -178,7 +205,7 @@ def train(
     planned_guarantee = (
         Guarantee.make_unprotected()
         if budget is None
-        else Guarantee(budget.epsilon, budget.delta, rho=planned_rho)
+        else _cover_persons(Guarantee(budget.epsilon, budget.delta, rho=planned_rho), bound)
     ).void_if(schema=schema, published_reason=published_reason)
     account = None if charge is None else charge(planned_guarantee)
     if budget is None:
@@ -194,8 +221,17 @@ def train(
             import_module(f"discreet.central.{method_module}"), function_name
         )
         released = release_method(source, budget, settings, random)
-        guarantee = released.guarantee.void_if(
+        guarantee = _cover_persons(released.guarantee, bound).void_if(
             schema=schema, simulated=random.simulated, published_reason=published_reason
         )
     require_paid(guarantee, planned_guarantee, f"training by {method}")
     return replace(released, guarantee=replace(guarantee, account=account))
+
+
+def _cover_persons(guarantee: Guarantee, bound: ContributionBound | None) -> Guarantee:
+    """The guarantee of a release of which all noise is for all rows of a person."""
+    if bound is None:
+        return guarantee
+    return replace(
+        guarantee, unit=bound.unit, assumptions=(*guarantee.assumptions, *bound.assumptions)
+    )

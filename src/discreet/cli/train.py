@@ -9,9 +9,12 @@ import click
 from discreet.cli.files import make_output, require_budget_file, write_file
 from discreet.cli.output import format_example, json_option, print_json, print_note, show_progress
 from discreet.cli.parameter_types import NamedNumbersType
+from discreet.cli.person_options import person_options
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Composition, LedgerState
+    from discreet.tables.contributions import MissingPerson
+    from discreet.tables.source import TableSource
 
 __all__ = ["train"]
 
@@ -25,6 +28,8 @@ METHODS = ("histogram", "moments", "global", "global-published", "smooth", "trim
         "    --budget-file budget.json --budget-total 3 -o model.json",
         "discreet train people.csv --schema s.json --epsilon 1 --delta 1e-6 -o model.json",
         "discreet train postgres://user@host/db --table t --schema s.json --epsilon 1 -o m.json",
+        "discreet train visits.csv --schema s.json --epsilon 1 --person patient_id \\",
+        "    --rows-per-person 3 -o model.json",
     )
 )
 @click.argument("data")
@@ -68,6 +73,14 @@ METHODS = ("histogram", "moments", "global", "global-published", "smooth", "trim
     show_default=True,
     help="With enough people, spend part of the budget on correcting what the model gets wrong.",
 )
+@person_options
+@click.option(
+    "--person-weighting/--no-person-weighting",
+    default=True,
+    show_default=True,
+    help="Let the rows of a person weigh 1 together, with the noise of one row, or 1 each, with "
+    "noise for all of them.",
+)
 @click.option("--table", help="The table's name, for a database URL.")
 @click.option("--budget-file", help="Ledger of this data, to which the training is charged.")
 @click.option("--budget-total", type=float, help="Total epsilon of the ledger, if it is new.")
@@ -102,6 +115,10 @@ def train(
     bins: int | None,
     likelihood: Any,
     corrections: bool,
+    person: str | None,
+    rows_per_person: int | None,
+    missing_person: MissingPerson,
+    person_weighting: bool,
     table: str | None,
     budget_file: str | None,
     budget_total: float | None,
@@ -127,6 +144,7 @@ def train(
     from discreet.privacy.ledger import Ledger
     from discreet.randomness import CryptoRandom
     from discreet.schema.schema import Schema
+    from discreet.tables.contributions import ContributionBound
     from discreet.tables.source import TableSource
 
     assert set(METHODS) == set(get_args(training.Method))
@@ -160,7 +178,14 @@ def train(
             "method": method,
             "settings": central_settings,
         }
-        table_source = TableSource(data, public_schema, table=table, progress=report_progress)
+        bound = ContributionBound.from_options(
+            person, rows_per_person, missing_person, person_weighting
+        )
+        training.validate_request(public_schema, **training_request, bound=bound)
+        table_source = TableSource(
+            data, public_schema, table=table, progress=report_progress, bound=bound
+        )
+        _warn_of_repeated_ids(table_source)
 
         def charge_ledger(guarantee: Guarantee) -> Account:
             nonlocal spending
@@ -215,3 +240,11 @@ def train(
                 f"{budget_file}: BROKEN: the total no longer limits what was released ({reason})",
                 err=True,
             )
+
+
+def _warn_of_repeated_ids(source: TableSource) -> None:
+    """Warn the curator, and nobody else, if persons seem to have several rows."""
+    from discreet.tables.key_columns import describe_repeated_ids
+
+    if source.bound is None and (names := source.find_repeated_ids()):
+        click.echo(f"PrivacyWarning: {describe_repeated_ids(names)}", err=True)

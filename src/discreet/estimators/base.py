@@ -58,6 +58,8 @@ class TrainingRows:
     class_codes : array of int
         The class index of each row.
     weights : array of float, optional
+    persons : column, optional
+        Whose each row is, if a person may have several.
     """
 
     schema: Schema
@@ -65,6 +67,7 @@ class TrainingRows:
     columns: Mapping[str, Any]
     class_codes: CellCodes
     weights: Floats | None = None
+    persons: Any = None
 
 
 class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
+from sklearn.utils import check_consistent_length
 
 from discreet.arrays import Floats
 from discreet.central.budget import PUBLIC_SCHEMA_ASSUMPTION, CentralSettings
 from discreet.central.training import Method
 from discreet.errors import PrivacyError, SchemaError
+from discreet.estimators import sklearn_context
 from discreet.estimators.base import CheckedParams, TrainingRows, get_class_prior
 from discreet.estimators.fit_history import hash_rows
 from discreet.estimators.parameters import (
@@ -24,6 +26,7 @@ from discreet.estimators.parameters import (
     COMMON_RULES,
     EPSILON_RULE,
     LIKELIHOOD_RULE,
+    PERSON_RULES,
     RANDOM_STATE_RULE,
     ParamRule,
     make_choice_rule,
@@ -33,10 +36,13 @@ from discreet.estimators.parameters import (
     make_number_rule,
     parse_positive,
 )
+from discreet.estimators.persons import drop_column, split_persons
 from discreet.estimators.private import ChargeCallback, FitAccounting, PrivateEstimator, check_bins
 from discreet.randomness import as_random
 from discreet.schema.schema import Schema
 from discreet.statistics.statistics import Statistics
+from discreet.tables.contributions import ContributionBound, MissingPerson
+from discreet.tables.key_columns import describe_repeated_ids, find_repeated_ids_in_memory
 from discreet.tables.source import InMemorySource, Source, TableSource
 
 __all__ = ["CentralNB"]
@@ -52,7 +58,8 @@ class CentralNB(PrivateEstimator):
     """Naive Bayes under differential privacy, for a curator who holds the whole table.
 
     The promise is to everyone in the training table: adding or removing one row changes the
-    probability of any model by at most a factor of exp(epsilon).
+    probability of any model by at most a factor of exp(epsilon). With ``person`` and
+    ``rows_per_person`` it is about all rows of a person.
 
     Parameters
     ----------
@@ -84,6 +91,19 @@ class CentralNB(PrivateEstimator):
         ``allocation`` or ``sample_weight``.
     noise : noise law, optional
         For ``"smooth"`` and ``"trimmed"``: one of :mod:`discreet.mechanisms.additive`.
+    person : str, optional
+        The column that says whose a row is, where a person may have several: an id. It is never
+        learnt from, and the promise is about all rows of a person. Where X has no names, give the
+        ids as ``fit(X, y, persons=...)``.
+    rows_per_person : int, optional
+        How many rows of a person are used at most. Which ones follows from that person's rows
+        alone. Choose it without looking at the data.
+    missing_person : {"error", "own"}
+        Whether a row without an id is refused, or is a person of its own.
+    person_weighting : bool, default True
+        Whether the rows of a person that are used weigh 1 together: the noise is that of one row,
+        each person counts the same, and counts are persons. False lets each weigh 1, with noise
+        for ``rows_per_person`` of them, which was less accurate: docs/experiments/central.md.
     max_weight : float, optional
         Public bound on ``sample_weight``, which is refused without it; from 1e-100 to 1e100.
     class_prior : array of shape (n_classes,), optional
@@ -165,6 +185,7 @@ class CentralNB(PrivateEstimator):
         ).allow_none("without weights"),
         "class_prior": CLASS_PRIOR_RULE,
         "budget": BUDGET_RULE,
+        **PERSON_RULES,
         **COMMON_RULES,
         "random_state": RANDOM_STATE_RULE,
     }
@@ -185,6 +206,10 @@ class CentralNB(PrivateEstimator):
         selection: bool = True,
         corrections: bool = True,
         noise: Any = None,
+        person: str | None = None,
+        rows_per_person: int | None = None,
+        missing_person: MissingPerson = "error",
+        person_weighting: bool = True,
         max_weight: float | None = None,
         class_prior: Any = None,
         budget: Any = None,
@@ -203,6 +228,10 @@ class CentralNB(PrivateEstimator):
         self.selection = selection
         self.corrections = corrections
         self.noise = noise
+        self.person = person
+        self.rows_per_person = rows_per_person
+        self.missing_person = missing_person
+        self.person_weighting = person_weighting
         self.max_weight = max_weight
         self.class_prior = class_prior
         self.budget = budget
@@ -212,8 +241,8 @@ class CentralNB(PrivateEstimator):
         self.unseen = unseen
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from records and their classes, one row per person.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, persons: Any = None) -> Self:
+        """Learn from records and their classes, one row per person unless told otherwise.
 
         Parameters
         ----------
@@ -221,12 +250,25 @@ class CentralNB(PrivateEstimator):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Needs a public ``max_weight``.
+        persons : array of shape (n_samples,), optional
+            Whose each row is, where that is not the column ``person`` of X. Needs
+            ``rows_per_person``.
 
         Returns
         -------
         self
         """
-        return self._fit_table(X, y, sample_weight)
+        params = self._check_params()
+        schema, bound = params["schema"], _make_bound(params, persons)
+        if bound is not None and schema is not None:
+            bound.check_schema(schema)
+        X, persons = split_persons(X, params["person"], persons)
+        if persons is not None:
+            check_consistent_length(X, persons)
+        elif not self._is_exact and schema is not None and hasattr(X, "columns"):
+            columns = {name: X[name] for name in X.columns if isinstance(name, str)}
+            _warn_of_repeated_ids(find_repeated_ids_in_memory(columns, schema))
+        return self._fit_table(X, y, sample_weight, persons)
 
     def open_source(
         self,
@@ -251,13 +293,16 @@ class CentralNB(PrivateEstimator):
         TableSource
             For :meth:`fit_source`.
         """
-        schema: Schema | None = self._check_params()["schema"]
+        params = self._check_params()
+        schema: Schema | None = params["schema"]
         if schema is None:
             raise SchemaError(
                 "a table that is not in memory needs a schema; write CentralNB(schema=...), "
                 "or take one from the data with Schema.infer, which voids the promise"
             )
-        return TableSource(source, schema, table=table, progress=progress)
+        return TableSource(
+            source, schema, table=table, progress=progress, bound=_make_bound(params)
+        )
 
     def fit_source(self, source: Any, **options: Any) -> Self:
         """Learn from a table that is not in memory; its engine does the counting.
@@ -277,6 +322,13 @@ class CentralNB(PrivateEstimator):
             source = self.open_source(source, **options)
         earlier_guarantee = getattr(self, "guarantee_", None)
         params = self._start_fit()
+        if source.bound != _make_bound(params):
+            raise PrivacyError(
+                "the table was opened with another person or rows_per_person than this estimator "
+                "has; open it again with open_source"
+            )
+        if source.bound is None and not self._is_exact:
+            _warn_of_repeated_ids(source.find_repeated_ids())
         schema, raw_source = source.schema, source.source
         if isinstance(raw_source, (str, Path)):
             source_name = source_key = str(raw_source)
@@ -292,6 +344,9 @@ class CentralNB(PrivateEstimator):
             schema, np.array(schema.classes), statistics, accounting, earlier_guarantee
         )
 
+    def _read_rows(self, X: Any, *, reset: bool) -> Any:
+        return super()._read_rows(drop_column(X, self.person), reset=reset)
+
     def _compute_release(
         self, training_rows: TrainingRows, params: CheckedParams, charge: ChargeCallback
     ) -> Statistics:
@@ -302,6 +357,8 @@ class CentralNB(PrivateEstimator):
             training_rows.class_codes,
             training_rows.weights,
             max_weight,
+            bound=_make_bound(params, training_rows.persons),
+            persons=training_rows.persons,
         )
         return self._release_statistics(source, params, charge)
 
@@ -333,6 +390,22 @@ class CentralNB(PrivateEstimator):
             return statistics
         scoring = replace(statistics.scoring, prior=tuple(class_prior.tolist()))
         return replace(statistics, scoring=scoring)
+
+
+def _warn_of_repeated_ids(names: list[str]) -> None:
+    if names:
+        sklearn_context.warn_user(describe_repeated_ids(names))
+
+
+def _make_bound(params: CheckedParams, persons: Any = None) -> ContributionBound | None:
+    """How many rows of a person are used; None where each row is a person."""
+    column_name = "persons" if persons is not None and params["person"] is None else None
+    return ContributionBound.from_options(
+        params["person"] or column_name,
+        params["rows_per_person"],
+        params["missing_person"],
+        params["person_weighting"],
+    )
 
 
 def _resolve_max_weight(weights: Floats | None, params: CheckedParams) -> float | None:

@@ -22,6 +22,7 @@ from discreet.privacy.rounding import to_shortest_float
 from discreet.randomness import Random
 from discreet.schema.cells import MAX_BINS
 from discreet.schema.schema import Schema
+from discreet.tables.contributions import MAX_ROWS_PER_PERSON, MissingPerson
 
 __all__ = [
     "BINS_RULE",
@@ -29,6 +30,7 @@ __all__ = [
     "CLASS_PRIOR_RULE",
     "COMMON_RULES",
     "EPSILON_RULE",
+    "PERSON_RULES",
     "RANDOM_STATE_RULE",
     "SHUFFLE_RULES",
     "ParamRule",
@@ -279,6 +281,21 @@ POSTPROCESS_RULE = make_choice_rule(*get_args(Postprocess)).allow_none(
 BUDGET_RULE = ParamRule("a Ledger, the path of one, or a MemoryLedger", _open_ledger).allow_none(
     "to be warned about what fits add up to"
 )
+PERSON_RULES: Mapping[str, ParamRule] = {
+    "person": ParamRule(
+        "the name of the column that says whose a row is",
+        lambda value: _require_valid(isinstance(value, str) and value, str(value)),
+    ).allow_none("where each row is a person"),
+    "rows_per_person": ParamRule(
+        f"how many rows of one person may be used, from 1 to {MAX_ROWS_PER_PERSON}",
+        lambda value: _require_valid(
+            1 <= (limit := _parse_integer(value)) <= MAX_ROWS_PER_PERSON, limit
+        ),
+        PrivacyError,
+    ).allow_none("where each row is a person"),
+    "missing_person": make_choice_rule(*get_args(MissingPerson)),
+    "person_weighting": make_flag_rule(),
+}
 SHUFFLE_RULES: Mapping[str, ParamRule] = {
     "shuffled": make_flag_rule(),
     "delta": make_number_rule(

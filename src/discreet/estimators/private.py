@@ -181,16 +181,15 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         """
         return self._fit_table(X, y)
 
-    def _fit_table(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def _fit_table(self, X: Any, y: Any, sample_weight: Any = None, persons: Any = None) -> Self:
         earlier_guarantee: Guarantee | None = getattr(self, "guarantee_", None)
         params = self._start_fit()
-        training_rows = self._read_table(X, y, params, sample_weight)
+        training_rows = replace(self._read_table(X, y, params, sample_weight), persons=persons)
         if params["schema"] is None and not self._is_exact:
             sklearn_context.warn_user(
                 "no schema was given: bounds, categories and classes were taken from the data and "
                 f"are not protected by epsilon; write {type(self).__name__}(schema=...)"
             )
-        row_count = len(training_rows.class_codes)
         data_source = f"rows with {', '.join(training_rows.schema.names[:3])}" + ", …" * (
             len(training_rows.columns) > 3
         )
@@ -198,7 +197,7 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
             self,
             params,
             training_rows.schema,
-            lambda: hash_rows(training_rows.columns, row_count),
+            lambda: _hash_training_rows(training_rows),
             data_source,
         )
         release = self._compute_release(training_rows, params, accounting.charge_ledger)
@@ -253,6 +252,15 @@ class PrivateEstimator(NaiveBayesEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = not self._is_exact and self.random_state is None
         return tags
+
+
+def _hash_training_rows(training_rows: TrainingRows) -> Hashes:
+    """Hashes of the rows and, where a person may have several, of the persons."""
+    row_count = len(training_rows.class_codes)
+    row_hashes = hash_rows(training_rows.columns, row_count)
+    if training_rows.persons is None:
+        return row_hashes
+    return np.union1d(row_hashes, hash_rows({"": training_rows.persons}, row_count))
 
 
 def with_simulation_assumption(guarantee: Guarantee, assumption: str) -> Guarantee:

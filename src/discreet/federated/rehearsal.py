@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from discreet.errors import DiscreetError, SchemaError
 from discreet.federated.agreement.identity import Identity
@@ -35,6 +35,9 @@ from discreet.federated.service.routes import list_routes
 from discreet.files.atomic_writing import error_context, read_text, write_atomic
 from discreet.schema.schema import Schema
 from discreet.statistics.statistics import Statistics
+
+if TYPE_CHECKING:
+    from discreet.tables.contributions import MissingPerson
 
 __all__ = [
     "PartyProgress",
@@ -77,6 +80,11 @@ class RehearsalRequest:
         Seconds for the whole round.
     id_column : str, optional
         The column that rows are aligned by.
+    rows_per_person : int, default 1
+        As in the manifest.
+    person : str, optional
+        The column that says whose a row is, in the tables of all providers.
+    missing_person : {"error", "own"}
     """
 
     schema: Schema
@@ -93,6 +101,9 @@ class RehearsalRequest:
     moments: tuple[str, ...]
     deadline: float
     id_column: str | None
+    rows_per_person: int = 1
+    person: str | None = None
+    missing_person: MissingPerson = "error"
 
     @property
     def expected_people(self) -> int:
@@ -215,10 +226,13 @@ class Rehearsal:
             *(() if request.id_column is None else ("--id", request.id_column)),
             *(("--unprotected",) if self.manifest.is_effectively_exact else ()),
         )
+        person_arguments: tuple[str, ...] = ()
+        if request.person is not None:
+            person_arguments = ("--person", request.person)
+            person_arguments += ("--missing-person", request.missing_person)
         for party_name, table in request.providers.items():
-            self._start_process(
-                party_name, "provide", _resolve_path(table), *table_arguments, *address
-            )
+            own_arguments = (_resolve_path(table), *table_arguments, *person_arguments)
+            self._start_process(party_name, "provide", *own_arguments, *address)
         if request.label is not None:
             party_name, table = request.label
             key_arguments = get_key_arguments(party_name)
@@ -364,6 +378,7 @@ def write_agreement(
         mode=request.mode,
         aggregation="paillier" if request.paillier else "masks",
         tolerated=request.tolerated,
+        rows_per_person=request.rows_per_person,
         paillier=None if paillier_key is None else paillier_key.public,
         deadline=_format_deadline(request),
     )

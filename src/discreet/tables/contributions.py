@@ -26,7 +26,7 @@ from uuid import UUID
 
 import numpy as np
 
-from discreet.arrays import Indices, Integers
+from discreet.arrays import CellCodes, Floats, Indices, Integers
 from discreet.errors import PrivacyError, SchemaError
 from discreet.schema.cells import (
     Cells,
@@ -41,12 +41,15 @@ from discreet.tables.frames import make_unknown_text
 
 __all__ = [
     "MAX_EXACT_ID",
+    "MAX_ROWS_PER_PERSON",
     "SEPARATOR",
     "WEIGHT_STEPS",
     "ContributionBound",
+    "Influence",
     "MissingPerson",
     "compute_person_weights",
     "digest_text",
+    "find_unused_name",
     "make_id_error",
     "make_missing_id_error",
     "select_person_rows",
@@ -63,6 +66,26 @@ MAX_EXACT_ID = 1 << 53
 """From here on, several whole numbers are the same double, so that persons would be merged."""
 SEPARATOR = "|"
 """Between the parts of a row that are digested together."""
+
+
+@dataclass(frozen=True)
+class Influence:
+    """How far one person moves the counts of a table.
+
+    Parameters
+    ----------
+    count_sensitivity : int
+        In L1, and so in L2: all of a person's rows may be in one cell. Sums of numbers from 0 to 1
+        per row, each times what the row counts, move by at most as much.
+    rows : int
+        How many rows, and so how many cells, a person is in at most.
+    weight_per_count : float
+        For how many rows, or persons, a count of one stands.
+    """
+
+    count_sensitivity: int = 1
+    rows: int = 1
+    weight_per_count: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +107,7 @@ class ContributionBound:
     Examples
     --------
     >>> ContributionBound("patient_id", 3).unit
-    'all rows of one person, of which at most 3 are used'
+    'all rows of one person (of which at most 3 are used)'
     """
 
     person: str
@@ -111,15 +134,50 @@ class ContributionBound:
                 "an id, or 'own' to make each of them a person of its own"
             )
 
+    @classmethod
+    def from_options(
+        cls,
+        person: str | None,
+        rows_per_person: int | None,
+        missing_person: MissingPerson = "error",
+        person_weighting: bool = False,
+    ) -> ContributionBound | None:
+        """The bound of these options; None without any: then each row is a person.
+
+        Parameters
+        ----------
+        person : str, optional
+        rows_per_person : int, optional
+        missing_person : {"error", "own"}
+        person_weighting : bool, default False
+        """
+        if person is None and rows_per_person is None:
+            return None
+        if rows_per_person is None:
+            raise PrivacyError(
+                f"person={person!r} needs rows_per_person; write how many rows of one person may "
+                "be used, a number that is chosen without looking at the data"
+            )
+        if person is None:
+            raise PrivacyError(
+                f"rows_per_person={rows_per_person!r} needs person; write the column that says "
+                "whose a row is, or leave both out where each row is a person"
+            )
+        return cls(person, rows_per_person, missing_person, person_weighting)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows carry weights; the only row of a person needs none."""
+        return self.person_weighting and self.rows_per_person > 1
+
     @property
     def unit(self) -> str:
         """What of a person is protected, for the guarantee."""
         if self.rows_per_person == 1:
-            return "all rows of one person, of which at most 1 is used"
-        weight_text = " and weigh 1 together" if self.person_weighting else ""
-        return (
-            f"all rows of one person, of which at most {self.rows_per_person} are used{weight_text}"
-        )
+            return "all rows of one person (of which at most 1 is used)"
+        usage_text = f"of which at most {self.rows_per_person} are used"
+        usage_text += " and weigh 1 together" * self.is_weighted
+        return f"all rows of one person ({usage_text})"
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -130,14 +188,11 @@ class ContributionBound:
         return tuple(sentences)
 
     @property
-    def count_sensitivity(self) -> int:
-        """How far one person moves counts in L1, and so in L2: rows, or steps of the weight."""
-        return WEIGHT_STEPS if self.person_weighting else self.rows_per_person
-
-    @property
-    def weight_per_count(self) -> float:
-        """For how many rows a count of one stands."""
-        return 1 / WEIGHT_STEPS if self.person_weighting else 1.0
+    def influence(self) -> Influence:
+        """How far one person moves counts of rows, or of steps of the weight."""
+        if self.is_weighted:
+            return Influence(WEIGHT_STEPS, self.rows_per_person, 1 / WEIGHT_STEPS)
+        return Influence(self.rows_per_person, self.rows_per_person)
 
     def check_schema(self, schema: Schema) -> None:
         """Refuse a schema in which the column of ids is a feature or the class."""
@@ -152,7 +207,7 @@ class ContributionBound:
 def select_person_rows(
     persons: Any,
     columns: Mapping[str, Any],
-    classes: Any,
+    class_codes: CellCodes,
     schema: Schema,
     bound: ContributionBound,
 ) -> tuple[Indices, Integers]:
@@ -163,8 +218,8 @@ def select_person_rows(
     persons : array or column
         The id of every row.
     columns : mapping of feature name to column
-    classes : array or column
-        The class of every row, as in the table.
+    class_codes : array of int
+        The class index of every row.
     schema : Schema
         Which columns are used, and how they are read.
     bound : ContributionBound
@@ -183,7 +238,7 @@ def select_person_rows(
     is_used = ~has_too_many
     crowded_rows = np.flatnonzero(has_too_many)
     if crowded_rows.size:
-        content = _list_content(columns, classes, schema, crowded_rows)
+        content = _list_content(columns, class_codes, schema, crowded_rows)
         rows_by_person: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         for row, (text_parts, row_order) in zip(crowded_rows.tolist(), content, strict=True):
             digest = digest_text(SEPARATOR.join([str(person_texts[row]), *text_parts]))
@@ -229,6 +284,14 @@ def digest_text(text: str) -> str:
     return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
+def find_unused_name(name: str, names: Sequence[str]) -> str:
+    """A name that no column has, in any case of its letters."""
+    lower_names = {column_name.lower() for column_name in names}
+    while name in lower_names:
+        name += "_"
+    return name
+
+
 def make_missing_id_error(person: str) -> SchemaError:
     """The error about a row without an id."""
     return SchemaError(
@@ -255,6 +318,7 @@ def _format_ids(persons: Any, bound: ContributionBound, tokens: Sequence[str]) -
 
 def _format_id(value: Any, person: str) -> str:
     """An id as text that all engines share."""
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, Decimal) and not value % 1:
         return str(int(value))
     is_exact = isinstance(value, float) and not value % 1 and abs(value) < MAX_EXACT_ID
@@ -281,32 +345,33 @@ def _number_persons(id_texts: Sequence[str | None]) -> Integers:
 
 
 def _list_content(
-    columns: Mapping[str, Any], classes: Any, schema: Schema, rows: Indices
+    columns: Mapping[str, Any], class_codes: CellCodes, schema: Schema, rows: Indices
 ) -> list[tuple[tuple[str, ...], tuple[Any, ...]]]:
     """What is digested of each row, and by what rows of the same digest are ordered."""
+    class_texts = to_object_array(map(format_value, schema.classes))[class_codes[rows]].tolist()
     texts_by_column, orders_by_column = [], []
-    for name in (*schema.names, schema.target):
-        column = take_rows(classes if name == schema.target else columns[name], rows)
-        feature = None if name == schema.target else schema[name]
+    for feature in schema.features:
+        column = take_rows(columns[feature.name], rows)
         if isinstance(feature, Numeric):
             numbers = parse_numbers(feature, column, schema.missing_tokens, schema.outliers)
-            is_absent = np.isnan(numbers)
-            orders_by_column.append(np.where(is_absent, 0.0, numbers).tolist())
-            texts = np.full(len(rows), "", dtype=object)
-            if feature.is_bounded:
-                grid_indices = Grid.from_feature(feature).to_indices(numbers[~is_absent])
-                texts[~is_absent] = [str(index) for index in grid_indices.tolist()]
-            texts_by_column.append(texts.tolist())
+            texts_by_column.append(_spell_numbers(feature, numbers))
+            orders_by_column.append(np.where(np.isnan(numbers), 0.0, numbers).tolist())
         else:
-            cells = Cells.from_schema(schema, name)
+            cells = Cells.from_schema(schema, feature)
             unknown_texts = [make_unknown_text(cells)] * (cells.other_index is not None)
             cell_texts = to_object_array([*cells.spellings, *unknown_texts, ""])
             texts_by_column.append(cell_texts[cells.encode_column(column)].tolist())
             orders_by_column.append(texts_by_column[-1])
-    return list(
-        zip(
-            zip(*texts_by_column, strict=True),
-            zip(*orders_by_column, strict=True),
-            strict=True,
-        )
-    )
+    row_texts = zip(*texts_by_column, class_texts, strict=True)
+    row_orders = zip(*orders_by_column, class_texts, strict=True)
+    return list(zip(row_texts, row_orders, strict=True))
+
+
+def _spell_numbers(feature: Numeric, numbers: Floats) -> list[str]:
+    """Indices on the public grid as text; missing numbers, and those without bounds, are empty."""
+    texts = np.full(len(numbers), "", dtype=object)
+    if feature.is_bounded:
+        is_present = ~np.isnan(numbers)
+        grid_indices = Grid.from_feature(feature).to_indices(numbers[is_present])
+        texts[is_present] = [str(index) for index in grid_indices.tolist()]
+    return list(texts)

@@ -214,7 +214,8 @@ class TableCounter:
     def count_classes(self) -> Array:
         """Totals of the classes; no other column is looked at."""
         rows = self.queries.make_row_query(())
-        class_indices, result, _ = self._fetch_groups(rows.group_by("y").agg(n=rows.count()), 1)
+        class_query = rows.group_by("y").agg(n=self.queries.sum_rows(rows))
+        class_indices, result, _ = self._fetch_groups(class_query, 1)
         return self._sum_column(result, "n", class_indices)
 
     def count_by_class(self, moments: str | None) -> tuple[Array, dict[str, Moments]]:

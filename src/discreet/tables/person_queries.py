@@ -29,14 +29,15 @@ from discreet.tables.contributions import (
     WEIGHT_STEPS,
     ContributionBound,
     digest_text,
+    find_unused_name,
     make_id_error,
     make_missing_id_error,
 )
-from discreet.tables.engines import fetch_arrow
+from discreet.tables.engines import fetch_arrow, handle_read_errors, hold_rows, open_rows
 from discreet.tables.frames import make_unknown_text
 from discreet.tables.queries import clip_number
 
-__all__ = ["limit_person_rows"]
+__all__ = ["limit_person_rows", "open_person_rows"]
 
 
 def limit_person_rows(
@@ -95,11 +96,11 @@ def limit_person_rows(
     added_columns = {"person_key": person_key, "person_row": ibis.row_number().over(window)}
     if weight_name is not None:
         row_count = ibis.least(
-            ibis._.count().over(ibis.window(group_by=person_key)), bound.rows_per_person
+            table.count().over(ibis.window(group_by=person_key)), bound.rows_per_person
         )
         weight = (ibis.literal(WEIGHT_STEPS) / row_count).floor()
         added_columns["person_weight"] = person_key.isnull().ifelse(WEIGHT_STEPS, weight)
-    names = {name: _find_unused_name(name, table.columns) for name in added_columns}
+    names = {name: find_unused_name(name, table.columns) for name in added_columns}
     rows = table.mutate(**{names[name]: column for name, column in added_columns.items()})
     # a row without an id is a person, where it is not refused
     is_used = rows[names["person_row"]] < bound.rows_per_person
@@ -110,12 +111,32 @@ def limit_person_rows(
     return rows.select(**used_columns)
 
 
-def _find_unused_name(name: str, names: Sequence[str]) -> str:
-    """A name that no column has, in any case of its letters."""
-    lower_names = {column_name.lower() for column_name in names}
-    while name in lower_names:
-        name += "_"
-    return name
+def open_person_rows(
+    source: Any,
+    bound: ContributionBound,
+    schema: Schema,
+    *,
+    table: str | None = None,
+    weight_name: str | None = None,
+) -> Any:
+    """Open a table with at most ``bound.rows_per_person`` rows of each person.
+
+    Parameters
+    ----------
+    source : path, glob, URL, Arrow, ibis or Spark table
+    bound : ContributionBound
+    schema : Schema
+        Its columns are used, and the class.
+    table : str, optional
+        Name of the table, for a database URL.
+    weight_name : str, optional
+        As for :func:`limit_person_rows`.
+    """
+    bound.check_schema(schema)
+    columns = [*schema.names, schema.target]
+    with handle_read_errors(source):
+        rows = open_rows(source, [*columns, bound.person], table=table)
+        return hold_rows(limit_person_rows(rows, bound, columns, schema, weight_name=weight_name))
 
 
 def _make_person_key(table: Any, bound: ContributionBound, tokens: Sequence[str]) -> Any:

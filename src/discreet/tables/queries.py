@@ -62,7 +62,7 @@ class Queries:
         rows = self._select_numbers(self.numeric_features)
         if moments is not None:
             rows = rows.mutate(**self._clip_numbers(rows, self.numeric_features, moments == "grid"))
-        query_aggregates: dict[str, Any] = {"n": self._sum_rows(rows), "rows": rows.count()}
+        query_aggregates: dict[str, Any] = {"n": self.sum_rows(rows), "rows": rows.count()}
         if self.weights is not None:
             query_aggregates |= {"wn": rows.w.count(), "wlo": rows.w.min(), "whi": rows.w.max()}
         for j, feature in enumerate(self.numeric_features):
@@ -78,9 +78,9 @@ class Queries:
             if self.weights is not None:
                 query_aggregates[f"n{j}"] = x.isnull().ifelse(0.0, rows.w).sum()
                 query_aggregates[f"m{j}"] = x.isnull().ifelse(rows.w, 0.0).sum()
-            query_aggregates[f"s{j}"] = self._sum_rows(rows, v)
+            query_aggregates[f"s{j}"] = self.sum_rows(rows, v)
             if moments == "grid":
-                query_aggregates[f"q{j}"] = self._sum_rows(rows, v * v)
+                query_aggregates[f"q{j}"] = self.sum_rows(rows, v * v)
         return rows.group_by("y").agg(**query_aggregates)
 
     def make_centred_query(self, classes: Mapping[Any, int], origins: Mapping[str, Any]) -> Any:
@@ -107,8 +107,8 @@ class Queries:
         for j in range(len(self.numeric_features)):
             v = rows[f"v{j}"]
             query_aggregates |= {
-                f"s{j}": self._sum_rows(rows, v),
-                f"q{j}": self._sum_rows(rows, v * v),
+                f"s{j}": self.sum_rows(rows, v),
+                f"q{j}": self.sum_rows(rows, v * v),
             }
         return rows.group_by("y").agg(**query_aggregates)
 
@@ -127,12 +127,13 @@ class Queries:
             }
             rows = add_bin_columns(rows, binned_columns)
         key_columns = [f"a{position}" for position in range(len(names))]
-        return rows.group_by("y", *key_columns).agg(n=self._sum_rows(rows))
+        return rows.group_by("y", *key_columns).agg(n=self.sum_rows(rows))
 
     def make_row_query(self, names: Sequence[str], unchanged: Collection[str] = ()) -> Any:
         """Every row with its class y, and of features a0, a1 … what counts are grouped by.
 
-        Of numeric features the number, with text t0, t1 … that is not one.
+        Of numeric features the number, with text t0, t1 … that is not one. Also the weight w, if
+        there are weights.
 
         Parameters
         ----------
@@ -155,6 +156,8 @@ class Queries:
                     row_columns[f"t{position}"] = invalid_text
             else:
                 row_columns[f"a{position}"] = make_group_key(self.table[name], self.cells[name])
+        if self.weights is not None:
+            row_columns["w"] = self.table[self.weights]
         return self.table.select(**row_columns)
 
     def make_level_query(self, name: str) -> Any:
@@ -165,7 +168,7 @@ class Queries:
         rows = rows.filter(rows.v0.notnull()).select("y", k="v0")
         return rows.group_by("y", "k").agg(n=rows.count())
 
-    def _sum_rows(self, rows: Any, summand: Any = None) -> Any:
+    def sum_rows(self, rows: Any, summand: Any = None) -> Any:
         """Sum over rows, each as often as it weighs: of numbers, or of ones."""
         import ibis
 

@@ -17,18 +17,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Array, CellCodes, Indices
-from discreet.errors import FormatError
+from discreet.arrays import Array, CellCodes, Floats, Indices
+from discreet.errors import FormatError, PrivacyError
 from discreet.randomness import Random
 from discreet.schema.cells import Cells, build_cells
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Statistics, Table
-from discreet.tables.contributions import WEIGHT_STEPS, ContributionBound, take_rows
+from discreet.tables.contributions import (
+    WEIGHT_STEPS,
+    ContributionBound,
+    Influence,
+    compute_person_weights,
+    find_unused_name,
+    select_person_rows,
+    take_rows,
+)
 from discreet.tables.counting import Progress, TableCounter, read_objects
 from discreet.tables.engines import (
     get_source_kind,
     handle_read_errors,
-    hold_rows,
     iter_arrow_batches,
     open_rows,
 )
@@ -39,7 +46,8 @@ from discreet.tables.in_memory import (
     count_bins,
     count_table,
 )
-from discreet.tables.person_queries import limit_person_rows
+from discreet.tables.key_columns import find_repeated_ids
+from discreet.tables.person_queries import open_person_rows
 from discreet.tables.queries import Queries, make_not_a_number_error
 
 __all__ = ["InMemorySource", "Sampling", "Source", "TableSource"]
@@ -71,18 +79,25 @@ class Sampling:
         Class indices of what was kept, once all rows have passed.
     cell_indices : dict of feature name to array of int
         Cell indices of it.
+    weights : array of float or None
+        What each row counts, if not all count one.
     """
 
     share: Fraction
     random: Random
     class_codes: Indices = field(init=False)
     cell_indices: dict[str, Array] = field(init=False)
+    weights: Floats | None = field(init=False, default=None)
 
     def sample_while_reading(
-        self, batches: Iterable[Batch], cells_by_feature: Mapping[str, Cells]
+        self,
+        batches: Iterable[Batch],
+        cells_by_feature: Mapping[str, Cells],
+        weight_name: str | None = None,
     ) -> Iterator[Batch]:
         """Pass all batches on, and sample their rows while they are read."""
         sampled_classes: list[Array] = [np.empty(0, dtype=np.intp)]
+        sampled_weights: list[Array] = [np.empty(0)]
         sampled_cells: dict[str, list[Array]] = {
             name: [np.empty(0, dtype=np.int16)] for name in cells_by_feature
         }
@@ -94,6 +109,9 @@ class Sampling:
             sampled_classes.append(
                 class_codes if sampled_rows is None else class_codes[sampled_rows]
             )
+            if weight_name is not None:
+                weights = np.asarray(columns[weight_name], dtype=np.float64)
+                sampled_weights.append(weights if sampled_rows is None else weights[sampled_rows])
             for name, feature_cells in cells_by_feature.items():
                 column = columns[name]
                 if sampled_rows is not None:
@@ -102,6 +120,8 @@ class Sampling:
                 index_type = np.int16 if feature_cells.size < 1 << 15 else np.int32
                 sampled_cells[name].append(feature_indices.astype(index_type, copy=False))
         self.class_codes = np.concatenate(sampled_classes)
+        if weight_name is not None:
+            self.weights = np.concatenate(sampled_weights)
         self.cell_indices = {
             name: np.concatenate(cell_chunks) for name, cell_chunks in sampled_cells.items()
         }
@@ -110,17 +130,30 @@ class Sampling:
 class Source(ABC):
     """Rows that can be counted and, batch by batch, scored.
 
-    One record changes a count by at most ``count_sensitivity``, and a count of one stands for
-    ``weight_per_count``: both 1, unless records carry weights. Up to ``max_cached_rows`` rows are
-    cached for scoring; of more, a random share is. Columns in ``plain_columns`` hold nothing but
-    numbers, which are counted in a faster way.
+    One person moves counts by ``influence``: by one row, unless rows carry weights or a ``bound``
+    lets a person have several. Up to ``max_cached_rows`` rows are cached for scoring, unless
+    ``is_scored`` is false; of more, a random share is. Columns in ``plain_columns`` hold nothing
+    but numbers, which are counted in a faster way. Batches have the weights of their rows in the
+    column ``weight_name``, if there is one.
     """
 
     schema: Schema
-    count_sensitivity: int = 1
-    weight_per_count: float = 1.0
+    bound: ContributionBound | None = None
+    influence: Influence = Influence()
+    weight_name: str | None = None
+    is_scored: bool = True
     max_cached_rows: int
     plain_columns: Collection[str] = ()
+
+    @property
+    def count_sensitivity(self) -> int:
+        """By how much one person changes counts at most."""
+        return self.influence.count_sensitivity
+
+    @property
+    def weight_per_count(self) -> float:
+        """For how many people, or rows, a count of one stands."""
+        return self.influence.weight_per_count
 
     @abstractmethod
     def count_classes(self) -> Array:
@@ -161,14 +194,18 @@ class Source(ABC):
         batches: Iterable[Batch] = self.iter_batches(list(plain_cells)) if plain_cells else ()
         if sampling is not None and sampling.share:
             batches = sampling.sample_while_reading(
-                self.iter_batches(list(cells_by_feature)), cells_by_feature
+                self.iter_batches(list(cells_by_feature)), cells_by_feature, self.weight_name
             )
             if sampling.share == 1:  # everyone's cells are at hand then
                 deque(batches, maxlen=0)
                 class_codes, sampled_cells = sampling.class_codes, sampling.cell_indices
                 return {
                     table_name: count_table(
-                        feature_cells, sampled_cells[table_name], class_codes, class_count
+                        feature_cells,
+                        sampled_cells[table_name],
+                        class_codes,
+                        class_count,
+                        sampling.weights,
                     )
                     for table_name, feature_cells in cells_by_feature.items()
                 }
@@ -195,6 +232,10 @@ class InMemorySource(Source):
         At least zero; taken as they are where ``max_weight`` is None.
     max_weight : float, optional
         The public bound on the weights, which are rounded to multiples of ``max_weight / 1024``.
+    bound : ContributionBound, optional
+        How many rows of each person are used; without it, each row is a person.
+    persons : column, optional
+        Whose each row is, where there is a bound.
     """
 
     def __init__(
@@ -204,7 +245,25 @@ class InMemorySource(Source):
         class_codes: CellCodes,
         weights: Array | None = None,
         max_weight: float | None = None,
+        *,
+        bound: ContributionBound | None = None,
+        persons: Any = None,
     ) -> None:
+        if bound is not None:
+            if weights is not None:
+                raise PrivacyError(
+                    "weights and several rows per person do not go together: how far one person "
+                    "could move a count is bounded for one of them at a time; leave one out"
+                )
+            self.bound, self.influence = bound, bound.influence
+            used_rows, person_codes = select_person_rows(
+                persons, columns, class_codes, schema, bound
+            )
+            columns = {name: take_rows(columns[name], used_rows) for name in schema.names}
+            class_codes = class_codes[used_rows]
+            if bound.is_weighted:
+                weights = compute_person_weights(person_codes)
+                self.weight_name = _find_weight_name(schema)
         self.schema, self.class_codes, self.max_cached_rows = schema, class_codes, MAX_CACHED_ROWS
         self.columns = {}
         for name in schema.names:
@@ -218,9 +277,13 @@ class InMemorySource(Source):
                 for feature in schema.features
                 if isinstance(feature, Numeric) and _is_plain_array(self.columns[feature.name])
             }
-        elif max_weight is not None:
-            self.count_sensitivity, self.weight_per_count = WEIGHT_STEPS, max_weight / WEIGHT_STEPS
-            self.weights = np.rint(np.asarray(weights, dtype=np.float64) / self.weight_per_count)
+        elif bound is None:
+            self.is_scored = False
+            if max_weight is not None:
+                self.influence = Influence(WEIGHT_STEPS, 1, max_weight / WEIGHT_STEPS)
+                self.weights = np.rint(
+                    np.asarray(weights, dtype=np.float64) / self.weight_per_count
+                )
 
     def count_classes(self) -> Array:
         """How many records each class has."""
@@ -235,7 +298,10 @@ class InMemorySource(Source):
 
     def iter_batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """All rows at once."""
-        yield {name: self.columns[name] for name in names}, self.class_codes
+        batch_columns = {name: self.columns[name] for name in names}
+        if self.weight_name is not None:
+            batch_columns[self.weight_name] = self.weights
+        yield batch_columns, self.class_codes
 
     def _count_tables(self, cells_by_feature: Mapping[str, Cells]) -> dict[str, Table]:
         class_codes, class_count, weights = self.class_codes, len(self.schema.classes), self.weights
@@ -271,6 +337,7 @@ class TableSource(Source):
         bound: ContributionBound | None = None,
     ) -> None:
         self.schema, self.source, self.progress, self.bound = schema, source, progress, bound
+        self.table_name = table
         self.max_cached_rows = MAX_CACHED_ROWS_REMOTE
         wanted_columns = [*schema.names, schema.target]
         id_columns = [] if bound is None else [bound.person]
@@ -278,13 +345,16 @@ class TableSource(Source):
         opened_source = (
             read_objects(source, schema, wanted_columns + id_columns) if is_frame else source
         )
-        self.rows = open_rows(opened_source, wanted_columns + id_columns, table=table)
-        if bound is not None:
-            bound.check_schema(schema)
-            with handle_read_errors(source):
-                self.rows = hold_rows(limit_person_rows(self.rows, bound, wanted_columns, schema))
+        if bound is None:
+            self.rows = open_rows(opened_source, wanted_columns, table=table)
+        else:
+            self.influence = bound.influence
+            self.weight_name = _find_weight_name(schema) if bound.is_weighted else None
+            self.rows = open_person_rows(
+                opened_source, bound, schema, table=table, weight_name=self.weight_name
+            )
         self.class_cells = Cells.from_schema(schema, schema.target)
-        if self.rows.get_backend().name == "duckdb":
+        if self.rows.get_backend().name == "duckdb" and self.weight_name is None:
             # it hands such numbers over faster than it could cut them itself
             column_types = self.rows.schema()
             numeric_names = [
@@ -299,7 +369,7 @@ class TableSource(Source):
     def count_classes(self) -> Array:
         """How many records each class has; a table without rows is refused."""
         with handle_read_errors(self.source):
-            queries = Queries(self.rows, self.schema, None, {})
+            queries = Queries(self.rows, self.schema, self.weight_name, {})
             class_totals = TableCounter(queries).count_classes()
         if not class_totals.any():
             raise self._make_empty_error()
@@ -310,7 +380,7 @@ class TableSource(Source):
     ) -> Statistics:
         """Exact statistics, without bins; a table without rows is refused."""
         with handle_read_errors(self.source):
-            queries = Queries(self.rows, self.schema, None, build_cells(self.schema))
+            queries = Queries(self.rows, self.schema, self.weight_name, build_cells(self.schema))
             statistics = TableCounter(queries, self.progress).run_queries(moments, order)
         if not statistics.totals.any():
             raise self._make_empty_error()
@@ -320,7 +390,7 @@ class TableSource(Source):
         features = tuple(cells.feature for cells in cells_by_feature.values())
         counted_schema = replace(self.schema, features=features)
         with handle_read_errors(self.source):
-            queries = Queries(self.rows, counted_schema, None, cells_by_feature)
+            queries = Queries(self.rows, counted_schema, self.weight_name, cells_by_feature)
             return TableCounter(queries, self.progress).run_queries().tables
 
     def _make_empty_error(self) -> FormatError:
@@ -329,15 +399,21 @@ class TableSource(Source):
         source_name = self.source if has_name else "the table"
         return FormatError(f"{source_name}: has no rows; give a table with one row per person")
 
+    def find_repeated_ids(self) -> list[str]:
+        """Columns that look like ids of persons of whom the table has several rows."""
+        return find_repeated_ids(self.source, self.schema, self.table_name)
+
     def iter_batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """Arrow batches of all rows, in the keys and numbers that the counts are made of."""
-        queries = Queries(self.rows, self.schema, None, build_cells(self.schema))
+        queries = Queries(self.rows, self.schema, self.weight_name, build_cells(self.schema))
         with handle_read_errors(self.source):
             row_query = queries.make_row_query(names, self.plain_columns)
         for batch_index, batch in enumerate(
             iter_arrow_batches(row_query, 2 * BATCH_ROWS, self.source)
         ):
             columns: dict[str, Any] = {}
+            if self.weight_name is not None:
+                columns[self.weight_name] = batch.column("w")
             for position, name in enumerate(names):
                 column = columns[name] = batch.column(f"a{position}")
                 if name in self.plain_columns:
@@ -350,6 +426,11 @@ class TableSource(Source):
             yield columns, self.class_cells.encode_column(batch.column("y"))
             if self.progress is not None:
                 self.progress(batch_index, batch_index + 1)
+
+
+def _find_weight_name(schema: Schema) -> str:
+    """A name for the column of weights that no feature has, in any case of its letters."""
+    return find_unused_name("person_weight", [*schema.names, schema.target])
 
 
 def _is_plain_array(column: Any) -> bool:

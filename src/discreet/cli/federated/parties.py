@@ -28,6 +28,7 @@ from discreet.cli.federated.files import (
 from discreet.cli.federated.progress import get_progress_reporter
 from discreet.cli.files import make_output, require_budget_file, write_file
 from discreet.cli.output import format_example
+from discreet.cli.person_options import person_column_options
 from discreet.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
     from discreet.federated.release import Release
     from discreet.federated.service.collector_client import RoundClient
+    from discreet.tables.contributions import MissingPerson
 
 __all__ = ["add_party_options", "label", "provide", "receive"]
 
@@ -124,6 +126,8 @@ def _send_data(
     budget_total: float | None,
     unprotected: bool,
     key: str | None = None,
+    person: str | None = None,
+    missing_person: MissingPerson = "error",
     **party: Any,
 ) -> None:
     """Take part as a party that holds data, until the round has ended."""
@@ -137,7 +141,9 @@ def _send_data(
         from discreet.federated.service import provider
 
         charge_round = make_ledger_charge(budget_file, budget_total, connection.agreement)
-        provider_input = provider.ProviderInput(data, id_column, known_cards, charge_round)
+        provider_input = provider.ProviderInput(
+            data, id_column, known_cards, charge_round, person, missing_person
+        )
         if role == "provider":
             provider.run_provider(connection, provider_input, state)
         else:
@@ -153,6 +159,7 @@ def _send_data(
 )
 @click.argument("manifest")
 @click.argument("data")
+@person_column_options
 @_add_holder_options
 @add_party_options
 def provide(manifest: str, data: str, **options: Any) -> None:

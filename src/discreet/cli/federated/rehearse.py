@@ -16,6 +16,7 @@ from discreet.cli.federated.progress import ProgressReporter, get_progress_repor
 from discreet.cli.federated.setup import add_terms_options
 from discreet.cli.files import make_output, write_file
 from discreet.cli.output import format_example, make_console, make_table
+from discreet.cli.person_options import person_column_options
 from discreet.errors import MissingDependencyError, SchemaError
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ __all__ = ["rehearse"]
     help="Who counts which features, as NAME=feature,feature; needed if tables share features.",
 )
 @click.option("--id", "id_column", help="Column by which rows are aligned; for vertical rounds.")
+@person_column_options
 @add_terms_options
 @click.option(
     "--judge/--no-judge",

@@ -15,6 +15,7 @@ from discreet.cli.files import OUTPUT, OUTPUT_FOLDER, make_folder, write_file
 from discreet.cli.output import format_example, json_option, make_console, print_json
 from discreet.cli.overwrite import refuse_replacement
 from discreet.cli.parameter_types import BinCountType
+from discreet.cli.person_options import rows_per_person_option
 from discreet.errors import FormatError
 from discreet.files.atomic_writing import error_context, read_text, write_atomic
 
@@ -60,6 +61,7 @@ def add_terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="What the receiver gets: noisy counts, or the model's probabilities only.",
         ),
+        rows_per_person_option(1),
         click.option("--epsilon", type=float, required=True, help="Epsilon per person, in total."),
     ):
         command = option(command)
@@ -236,6 +238,7 @@ def manifest(
     bins: Any,
     people: int | None,
     moments: tuple[str, ...],
+    rows_per_person: int,
     number: int,
     deadline: float | None,
     output: str,
@@ -274,6 +277,7 @@ def manifest(
         mode=mode,
         aggregation="masks" if key is None else "paillier",
         tolerated=tolerated,
+        rows_per_person=rows_per_person,
         round=number,
         paillier=None if key is None else _read_public_key(key),
         deadline="" if deadline is None else deadline_time.isoformat(timespec="seconds"),

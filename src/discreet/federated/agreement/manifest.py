@@ -34,6 +34,7 @@ from discreet.files.documents import load_document
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import Random
 from discreet.schema.schema import Schema
+from discreet.tables.contributions import MAX_ROWS_PER_PERSON
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey, PublicKey
@@ -73,6 +74,9 @@ class Manifest(Agreement):
         epsilon, because a noise-adding party that sees the result knows its own share of the noise.
     margin : int
         Weight of the class counts in the budget; zero derives them from the other statistics.
+    rows_per_person : int, default 1
+        How many rows of a person each provider of a horizontal round counts at most; the noise is
+        for that many.
     round : int
     delta : float, default 0
         Always 0: the shares of noise are exact and need none.
@@ -105,6 +109,7 @@ class Manifest(Agreement):
     aggregation: Aggregation = "paillier"
     tolerated: int = 1
     margin: int = 0
+    rows_per_person: int = 1
     round: int = 1
     delta: float = 0.0
     paillier: PublicKey | None = None
@@ -131,6 +136,7 @@ class Manifest(Agreement):
             )
         check_distinct_cards(self.parties, len(self.providers) + (self.label is not None) + 2)
         self._check_budget()
+        self._check_rows_per_person()
         if self.partition == "vertical":
             self._check_columns()
         elif self.label is not None or self.columns or self.rows is not None:
@@ -181,6 +187,19 @@ class Manifest(Agreement):
                 f"{min_tolerated} to {self.noise_party_count - 1} may be missing or colluding"
                 + "; with 0 a noise-adding party that sees the result could subtract its own share"
                 * (self.tolerated == 0)
+            )
+
+    def _check_rows_per_person(self) -> None:
+        limit = self.rows_per_person
+        if isinstance(limit, bool) or not 1 <= limit <= MAX_ROWS_PER_PERSON:
+            raise PrivacyError(
+                f"rows_per_person is {limit!r}; write how many rows of a person a provider counts "
+                f"at most, from 1 to {MAX_ROWS_PER_PERSON}"
+            )
+        if limit > 1 and self.partition == "vertical":
+            raise SchemaError(
+                f"rows_per_person is {limit}, but in a vertical round each person has one row, by "
+                "which tables are aligned; write 1"
             )
 
     def _check_columns(self) -> None:
@@ -271,8 +290,11 @@ class Manifest(Agreement):
 
     @cached_property
     def block_noises(self) -> dict[Block, PolyaShares]:
-        """The noise of every block; in vertical rounds a replaced record counts twice."""
-        changed_records = 2 if self.partition == "vertical" else 1
+        """The noise of every block, for all rows of a person.
+
+        In vertical rounds a replaced record counts twice.
+        """
+        changed_records = 2 if self.partition == "vertical" else self.rows_per_person
         block_noises = {}
         for block in self.layout.blocks:
             block_epsilon = self.compute_block_epsilon(block)
@@ -335,6 +357,7 @@ class Manifest(Agreement):
             "delta": self.delta,
             "tolerated": self.tolerated,
             "margin": self.margin,
+            "rows_per_person": self.rows_per_person,
             "schema": self.schema.to_body(),
             "wanted": [
                 {

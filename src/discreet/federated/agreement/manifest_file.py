@@ -16,7 +16,7 @@ __all__ = ["ManifestBody", "parse_held_columns"]
 
 _PLAIN_FIELDS = (
     *("round", "nonce", "deadline", "partition", "mode", "aggregation"),
-    *("epsilon", "delta", "tolerated", "margin", "rows", "signatures"),
+    *("epsilon", "delta", "tolerated", "margin", "rows_per_person", "rows", "signatures"),
 )
 
 
@@ -41,6 +41,7 @@ class ManifestBody(Body):
     delta: float
     tolerated: int
     margin: int
+    rows_per_person: int
     public: SchemaBody = Field(alias="schema")
     wanted: list[_FeatureRequestBody]
     providers: list[CardBody]

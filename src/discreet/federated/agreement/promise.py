@@ -31,6 +31,10 @@ JUDGED_ROUND_ASSUMPTION = (
     "nobody is in the tables of two providers, and nobody takes part in other rounds than this one "
     "and the one whose models it judges"
 )
+SEVERAL_PROVIDERS_ASSUMPTION = (
+    "a person with rows at several providers is counted by each of them, and has that many times "
+    "this epsilon"
+)
 FALSE_ALARM_PROBABILITY = 1e-6
 """Chance that honest totals are flagged, over all comparisons together."""
 
@@ -58,6 +62,15 @@ def make_guarantee(manifest: Manifest) -> Guarantee:
         "collector and receiver may work together, but not with more than t providers",
         SINGLE_ROUND_ASSUMPTION if manifest.judging is None else JUDGED_ROUND_ASSUMPTION,
     ]
+    unit = Guarantee.unit
+    if manifest.rows_per_person > 1:
+        limit = manifest.rows_per_person
+        unit = f"all rows of one person (of which at most {limit} are counted)"
+        assumptions += [
+            SEVERAL_PROVIDERS_ASSUMPTION,
+            "at every provider all rows of a person have one id, spelled the same, that nobody "
+            "else has",
+        ]
     if manifest.partition == "vertical":
         assumptions = _list_vertical_assumptions(manifest)
     assumptions.append("all parties follow the protocol and are merely curious")
@@ -69,6 +82,7 @@ def make_guarantee(manifest: Manifest) -> Guarantee:
         float(manifest.epsilon),
         neighbours="add-remove" if manifest.partition == "horizontal" else "replace",
         trust="federated",
+        unit=unit,
         against=(
             f"everyone, {manifest.opener.name} who opens the noised totals included; {other_views}"
         ),

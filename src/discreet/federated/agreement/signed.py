@@ -21,7 +21,7 @@ from discreet.files.documents import dump_document, encode_canonical
 
 __all__ = ["Agreement", "Role", "check_deadline", "check_distinct_cards", "compute_seconds_left"]
 
-AGREEMENT_VERSION = 5
+AGREEMENT_VERSION = 6
 SIGNATURE_BYTES = 64
 
 Role = Literal["provider", "label provider", "collector", "receiver", "owner"]

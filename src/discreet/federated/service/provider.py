@@ -31,6 +31,7 @@ from discreet.schema.schema import format_value
 
 if TYPE_CHECKING:
     from discreet.federated.crypto.paillier import PrivateKey
+    from discreet.tables.contributions import ContributionBound, MissingPerson
 
 __all__ = [
     "AlignedIds",
@@ -58,12 +59,31 @@ class ProviderInput:
         Parties whose keys were checked out of band.
     charge : callable, optional
         Called once, before a submission is made.
+    person : str, optional
+        The column that says whose a row is, in a horizontal round.
+    missing_person : {"error", "own"}
+        Whether a row without an id is refused, or is a person of its own.
     """
 
     source: Any
     id_column: str | None = None
     known_cards: tuple[Card, ...] = ()
     charge: ChargeCallback | None = None
+    person: str | None = None
+    missing_person: MissingPerson = "error"
+
+    def make_bound(self, manifest: Manifest) -> ContributionBound | None:
+        """How many rows of each person are counted; None where each row is a person."""
+        from discreet.tables.contributions import ContributionBound
+
+        if self.person is not None:
+            return ContributionBound(self.person, manifest.rows_per_person, self.missing_person)
+        if manifest.rows_per_person > 1:
+            raise SchemaError(
+                f"the manifest counts at most {manifest.rows_per_person} rows of a person, so the "
+                "provider has to know whose each row is; name the column with --person"
+            )
+        return None
 
     def charge_ledger(self, signed_manifest: Manifest) -> None:
         """Charge the ledger, where there is one."""
@@ -153,7 +173,9 @@ def _send_counts(
 ) -> None:
     """A provider of rows."""
     with client.show_busy("counting the rows of the table"):
-        exact_counts = _count_source(client.agreement, provider_input.source)
+        exact_counts = _count_source(
+            client.agreement, provider_input.source, provider_input.make_bound(client.agreement)
+        )
     state_folder.require_same_data(exact_counts.tolist())
     signed_manifest = client.sign_agreement(provider_input.known_cards)
 
@@ -229,16 +251,31 @@ def _send_labels_and_shares(
     client.send_message(state_folder.load_or_create("shares", make_message))
 
 
-def _count_source(manifest: Manifest, source: Any) -> Integers:
+def _count_source(
+    manifest: Manifest, source: Any, bound: ContributionBound | None = None
+) -> Integers:
     """The exact numbers: of a file or a database where it lies, of a table in memory there."""
     from discreet.schema.cells import encode_classes, get_columns
     from discreet.tables import count
 
     layout, schema = manifest.layout, manifest.schema
+    wanted_columns = [*schema.names, schema.target]
     if isinstance(source, Mapping) or hasattr(source, "columns"):
-        columns = get_columns(source, [*schema.names, schema.target])
+        columns = get_columns(source, wanted_columns)
         class_indices = encode_classes(schema, columns.pop(schema.target))
+        if bound is not None:
+            from discreet.tables.contributions import select_person_rows, take_rows
+
+            bound.check_schema(schema)
+            persons = get_columns(source, [bound.person])[bound.person]
+            rows, _ = select_person_rows(persons, columns, class_indices, schema, bound)
+            columns = {name: take_rows(column, rows) for name, column in columns.items()}
+            class_indices = class_indices[rows]
         return layout.count_rows(columns, class_indices)
+    if bound is not None:
+        from discreet.tables.person_queries import open_person_rows
+
+        source = open_person_rows(source, bound, schema)
     if layout.judging is not None:
         return _judge_rows(manifest, source)
     return layout.encode_statistics(count(source, schema, layout.count_request))
