@@ -4,7 +4,7 @@
 docs/experiments: a model is trained on half of a table (epsilon 1), the other half is the
 population, of which rows are drawn with replacement and scored privately. ``--grids`` compares
 grids of confidence instead, by how far the area under the curve in groups is from the exact one and
-how wide its interval is.
+how wide its interval is; ``--areas`` compares counted areas with exact ones.
 """
 
 from __future__ import annotations
@@ -15,13 +15,19 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from discreet import CentralNB, Guarantee, SeededRandom
 from discreet.central import private_scores
 from discreet.central.budget import Budget
 from discreet.datasets import load
 from discreet.model.noisy_scores import NoisyScores
+from discreet.model.ranking import (
+    compute_auc,
+    compute_average_precision,
+    compute_log_odds,
+    count_ranks,
+)
 
 TABLES = ("adult", "telco", "credit", "churn", "magic", "satimage", "letter")
 PEOPLE = (500, 2_000, 10_000)
@@ -92,37 +98,31 @@ def measure(counts: Any, people: int, epsilon: float, repeats: int, seed: int = 
     held, widths = [], []
     for _ in range(repeats):
         sampled = rng.multinomial(people, chances).reshape(counts.shape)
-        figures = look(
-            sampled if noise is None else noise.add(sampled, random), variance, rare_class
-        )
+        counted = sampled if noise is None else noise.add(sampled, random)
+        figures = look(counted, variance, rare_class)
         ends = np.array([interval for _, interval in figures], dtype=float)
-        held.append((ends[:, 0] <= truths) & (truths <= ends[:, 1]))
+        is_held = (ends[:, 0] <= truths) & (truths <= ends[:, 1])
+        held.append(np.where(np.isnan(ends[:, 0]), np.nan, is_held))
         widths.append(ends[:, 1] - ends[:, 0])
-    return np.mean(held, axis=0), np.nanmean(widths, axis=0)
+    return np.nanmean(held, axis=0), np.nanmean(widths, axis=0)
 
 
 def print_coverage(names: list[str], repeats: int) -> None:
-    """Coverage and half-width by table, people and epsilon."""
+    """Mean coverage over the tables, the least and the most, and the mean half-width."""
     figures = " | ".join(f"{figure}: coverage, ±" for figure in FIGURES)
-    print(f"| table | rows | epsilon | {figures} |\n|---|---:|---:|{'---|' * len(FIGURES)}")
-    coverages = []
-    for name in names:
-        scores, truth, _ = score_others(name)
-        counts = count_cells(scores, truth)
-        for people in PEOPLE:
-            for epsilon in (*EPSILONS, math.inf):
-                coverage, widths = measure(counts, people, epsilon, repeats)
-                if math.isfinite(epsilon):
-                    coverages.append(coverage)
-                cells = (
-                    "-" if math.isnan(width) else f"{share:.3f}, {width / 2:.3f}"
-                    for share, width in zip(coverage, widths, strict=True)
-                )
-                print(f"| {name} | {people:,} | {epsilon:g} | {' | '.join(cells)} |", flush=True)
-    error = math.sqrt(0.95 * 0.05 / repeats)
-    print(
-        f"\nstandard error of a coverage: {error:.3f}; mean {np.mean(coverages, axis=0).round(4)}"
-    )
+    print(f"| rows | epsilon | {figures} |\n|---:|---:|{'---|' * len(FIGURES)}")
+    tables = [count_cells(*score_others(name)[:2]) for name in names]
+    for people in PEOPLE:
+        for epsilon in (*EPSILONS, math.inf):
+            measured = [measure(counts, people, epsilon, repeats) for counts in tables]
+            coverages, widths = (np.array(part) for part in zip(*measured, strict=True))
+            cells = (
+                f"{np.nanmean(coverage):.3f} ({np.nanmin(coverage):.3f} to "
+                f"{np.nanmax(coverage):.3f}), {np.nanmean(width) / 2:.3f}"
+                for coverage, width in zip(coverages.T, widths.T, strict=True)
+            )
+            print(f"| {people:,} | {epsilon:g} | {' | '.join(cells)} |", flush=True)
+    print(f"\nstandard error of a coverage of one table: {math.sqrt(0.95 * 0.05 / repeats):.3f}")
 
 
 def print_grids(names: list[str], repeats: int) -> None:
@@ -134,9 +134,8 @@ def print_grids(names: list[str], repeats: int) -> None:
         if len(labels) != 2:
             continue
         rare_class = int(np.argmin(np.bincount(truth)))
-        exact = roc_auc_score(
-            truth == rare_class, scores[:, rare_class] - scores[:, 1 - rare_class]
-        )
+        log_odds = scores[:, rare_class] - scores[:, 1 - rare_class]
+        exact = roc_auc_score(truth == rare_class, log_odds)
         for grid, edges in GRIDS.items():
             private_scores.EDGES_TWO_CLASSES = edges
             counts = count_cells(scores, truth)
@@ -149,11 +148,36 @@ def print_grids(names: list[str], repeats: int) -> None:
             )
 
 
+def print_areas(names: list[str]) -> None:
+    """How far counted areas are from those of scikit-learn, the largest over the classes."""
+    print("| table | AUC: counted - exact, at most | average precision |\n|---|---:|---:|")
+    for name in names:
+        scores, truth, labels = score_others(name)
+        log_odds = np.clip(compute_log_odds(scores), -1e6, 1e6)
+        ranks = count_ranks(scores, truth)
+        gaps = []
+        for position, class_index in enumerate([1] if len(labels) == 2 else range(len(labels))):
+            is_own, own_odds = truth == class_index, log_odds[:, class_index]
+            gaps.append(
+                (
+                    compute_auc(*ranks[position])[0] - roc_auc_score(is_own, own_odds),
+                    compute_average_precision(*ranks[position])[0]
+                    - average_precision_score(is_own, own_odds),
+                )
+            )
+        auc_gap, precision_gap = np.abs(gaps).max(axis=0)
+        print(f"| {name} | {auc_gap:.5f} | {precision_gap:.5f} |", flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", default=list(TABLES))
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--grids", action="store_true")
+    parser.add_argument("--areas", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # seeds are meant here
-    (print_grids if arguments.grids else print_coverage)(arguments.data, arguments.repeats)
+    if arguments.areas:
+        print_areas(arguments.data)
+    else:
+        (print_grids if arguments.grids else print_coverage)(arguments.data, arguments.repeats)

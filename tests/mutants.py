@@ -50,6 +50,7 @@ class Mutant:
 CENTRAL = "tests/central/test_budget.py tests/privacy/test_central_privacy.py"
 ACCOUNTANT = "tests/privacy/test_accountant.py"
 DECISIONS = "tests/privacy/test_decisions_privacy.py"
+PRIVATE_SCORES = "tests/privacy/test_private_scores_privacy.py"
 PERSONS = "tests/privacy/test_person_privacy.py"
 TEMPERATURE = "tests/privacy/test_temperature_privacy.py"
 CERTIFICATES = "tests/test_certificate.py"
@@ -234,6 +235,22 @@ MUTANTS = [
     Mutant("central/budget.py", "split_budget",
            "total_cost * weight / weight_total",
            "total_cost * weight", CENTRAL),
+    # ---- private evaluation
+    Mutant("central/private_scores.py", "release_scores",
+           "1 if bound is None else bound.influence.count_sensitivity",
+           "1", PRIVATE_SCORES),
+    Mutant("central/private_scores.py", "release_scores",
+           "None if charge is None else charge(own_guarantee)",
+           "None", PRIVATE_SCORES),
+    Mutant("central/private_scores.py", "compose_with_model",
+           "own_guarantee.compose_sequential(model_guarantee)",
+           "own_guarantee", PRIVATE_SCORES),
+    Mutant("central/private_scores.py", "score_row_by_row",
+           "[factor for factor in model.factors if isinstance(factor, GaussianFactor)]",
+           "[]", PRIVATE_SCORES),
+    Mutant("model/noisy_scores.py", "NoisyScores._compute_share",
+           "self.noise_variance * float(part_cells.sum())",
+           "self.noise_variance", PRIVATE_SCORES),
     Mutant("central/moments.py", "_release_feature",
            "budget.spend_on_noise(f'sum of {name}', statistic_cost, levels)",
            "budget.spend_on_noise(f'sum of {name}', statistic_cost, 1)", CENTRAL),

@@ -130,10 +130,16 @@ class Tags(HTMLParser):
 @pytest.mark.slow
 def test_an_accuracy_is_searched_for(folder):
     words = ["compare", "people.csv", "--schema", "schema.json", "--epsilon", "1,2", "--methods",
-             "histogram,auto", "--folds", "3", "--accuracy"]  # fmt: skip
+             "histogram,auto", "--folds", "3", "--cost", "yes=5", "--accuracy"]  # fmt: skip
     done = run(folder, *words, "0.78", "--report", str(folder / "search.html"), "--json")
     assert done.exit_code == 0, done.output
-    search = json.loads(done.stdout)["accuracy_search"]
+    body = json.loads(done.stdout)
+    for result in (*body["results"], body["non_private"]):
+        by_cost, by_probability, majority, *_ = result["costs"]["policies"]
+        assert majority["decide"] == "always say 'no'"
+        assert majority["cost"] == pytest.approx(5 * result["classes"]["yes"]["rows"] / 1500)
+    assert by_cost["cost"] < by_probability["cost"] < majority["cost"]  # without privacy
+    search = body["accuracy_search"]
     central, local = search["epsilons"]
     assert (central["trust"], local["trust"]) == ("central", "local")
     reached = dict(zip([t[0] for t in central["tried"]], central["tried"], strict=True))
@@ -144,10 +150,15 @@ def test_an_accuracy_is_searched_for(folder):
     page = (folder / "search.html").read_text()
     assert "Epsilon for 78 %" in page
     assert "has read raw data" in page
+    assert "Mean cost of 100 rows" in page
     text = run(folder, *words, "0.6").stdout
     assert "Always saying “no” is right for" in text
     assert "What reaches 60 % with 1,000 people to learn from" in text
+    assert "where missing costs: no 1, yes 5" in text
     assert run(folder, *words, "78").exit_code == 2
+    refused = run(folder, *words, "0.6", "--cost", "maybe=2")
+    assert refused.exit_code == 2
+    assert "'maybe' is not a class" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ from discreet.cli import main
 from discreet.model.noisy_scores import NoisyScores
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import SeededRandom
+from discreet.schema.projection import Projection
 from discreet.tables.contributions import ContributionBound
 
 EPSILON = 0.7
@@ -172,8 +173,7 @@ def is_row_local(model, score):
     matrix[::7, 0] = np.nan
 
     def score_rows(rows):
-        columns = {name: matrix[rows, i] for i, name in enumerate(model.inputs.names)}
-        return score(model, columns, len(rows))
+        return score(model, {name: matrix[rows, i] for i, name in enumerate(model.inputs.names)})
 
     every = np.arange(len(matrix))
     expected = score_rows(every)
@@ -195,12 +195,32 @@ def make_wide_model(classes=3, features=23):
 
 def test_the_scores_of_a_row_are_the_same_bits_among_any_others():
     for classes in (2, 3, 9):
-        assert is_row_local(make_wide_model(classes), score_row_by_row)
+        model = make_wide_model(classes)
+        assert is_row_local(model, score_row_by_row)
+        inputs = Schema([Numeric(f"y{i}", 0, 10) for i in range(31)], "c", model.schema.classes)
+        components = tuple(
+            replace(feature, lower=-99, upper=99, optional=False)
+            for feature in model.schema.features
+        )
+        step = Projection(
+            inputs, np.full(31, 5.0), np.full(31, 2.0),
+            np.random.default_rng(2).normal(0, 1, (31, len(components))), components,
+        )  # fmt: skip
+        projected = replace(model, schema=step.output_schema, projection=step)
+        assert is_row_local(projected, score_row_by_row)
+
+
+def test_scores_row_by_row_are_those_of_the_model():
+    for classes in (2, 9):
+        model = make_wide_model(classes)
+        columns = {name: np.random.default_rng(5).uniform(0, 10, 40) for name in model.inputs.names}
+        expected = model.predict_joint_log_proba(columns)
+        np.testing.assert_allclose(score_row_by_row(model, columns), expected)
 
 
 def test_twin_scores_that_are_centred_by_the_other_rows():
-    def score_centred(model, columns, row_count):
-        scores = score_row_by_row(model, columns, row_count)
+    def score_centred(model, columns):
+        scores = score_row_by_row(model, columns)
         return scores - scores.mean()
 
     assert not is_row_local(make_wide_model(), score_centred)
@@ -245,8 +265,7 @@ def score_persons(monkeypatch, model, records, rows_per_person=2):
         rows_per_person=rows_per_person,
         budget=MemoryLedger(1.0),
     )
-    body = scores.to_body()
-    return transcript.given, json.dumps({key: body[key] for key in body if key != "guarantee"})
+    return transcript.given, json.dumps(scores.to_body())
 
 
 def find_worst_person(monkeypatch, model, score=score_persons):
@@ -290,7 +309,7 @@ def test_the_promise_to_a_person_says_how_many_rows_are_used():
         model, frame, frame["c"].to_numpy(), 0.2, person="id", rows_per_person=2,
         budget=MemoryLedger(1.0),
     )  # fmt: skip
-    assert "all rows of one person, of which at most 2 are used" in scores.promise
+    assert "of which at most 2 are used" in scores.promise
     assert scores.rows_per_person == 2
     with pytest.raises(PrivacyError, match="rows_per_person"):
         score_privately(model, frame, frame["c"], 0.2, person="id")

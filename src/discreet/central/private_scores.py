@@ -78,29 +78,21 @@ def make_empty_counts(model: NaiveBayesModel) -> Integers:
     return np.zeros((class_count, class_count, group_count), dtype=np.int64)
 
 
-def score_row_by_row(model: NaiveBayesModel, columns: dict[str, Any], row_count: int) -> Floats:
+def score_row_by_row(model: NaiveBayesModel, columns: dict[str, Any]) -> Floats:
     """Joint log-probabilities, to the last bit a function of each row alone.
 
-    Products of matrices add numbers in an order that depends on how many rows there are: normal
-    densities are computed one factor at a time, and projected rows one at a time.
+    Products of matrices add numbers in an order that depends on how many rows there are, so normal
+    densities are computed one factor at a time.
 
     Parameters
     ----------
     model : NaiveBayesModel
     columns : mapping of column name to column
-    row_count : int
     """
-    if model.projection is not None:
-        row_scores = [
-            model.predict_joint_log_proba(
-                {name: column[row : row + 1] for name, column in columns.items()}
-            )
-            for row in range(row_count)
-        ]
-        return np.concatenate([np.empty((0, len(model.log_prior))), *row_scores])
+    if model.projection is not None:  # which adds in the order of the features
+        columns = model.projection.transform_columns(columns)
+        model = replace(model, projection=None)
     gaussian_factors = [factor for factor in model.factors if isinstance(factor, GaussianFactor)]
-    if not gaussian_factors:
-        return model.predict_joint_log_proba(columns)
     cell_factors = [factor for factor in model.factors if not isinstance(factor, GaussianFactor)]
     joint_scores = replace(model, factors=cell_factors).predict_joint_log_proba(columns)
     for factor in gaussian_factors:
@@ -125,7 +117,7 @@ def count_score_cells(model: NaiveBayesModel, rows: Any, truth: Any) -> Integers
     row_count = len(next(iter(columns.values())))
     if row_count != len(true_codes):
         raise EstimationError(f"{row_count} rows do not fit {len(true_codes)} classes")
-    predicted_codes, groups = assign_cells(score_row_by_row(model, columns, row_count))
+    predicted_codes, groups = assign_cells(score_row_by_row(model, columns))
     empty_counts = make_empty_counts(model)
     flat_cells = np.ravel_multi_index((true_codes, predicted_codes, groups), empty_counts.shape)
     flat_counts = np.bincount(flat_cells, minlength=empty_counts.size)

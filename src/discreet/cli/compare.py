@@ -19,7 +19,7 @@ from discreet.cli.output import (
     show_progress,
 )
 from discreet.cli.overwrite import refuse_replacement
-from discreet.cli.parameter_types import BinCountType
+from discreet.cli.parameter_types import BinCountType, NamedNumbersType
 from discreet.errors import SchemaError
 from discreet.files.atomic_writing import error_context
 
@@ -89,6 +89,11 @@ PAPER_NAMES = ("local-nb", "surveys", "mechanisms", "smooth-sensitivity", "multi
     "--accuracy",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Also search the smallest epsilon, and the respondents, that reach this accuracy.",
+)
+@click.option(
+    "--cost",
+    type=NamedNumbersType("yes=5", "cost"),
+    help="What missing a class costs, 1 where not said: also show decisions by cost.",
 )
 @click.option("--report", type=make_output("report"), help="Also write a report: one HTML file.")
 @json_option
@@ -193,6 +198,8 @@ def print_comparison(comparison: Comparison) -> None:
         )
     printer.print(cost_table)
     printer.print(_make_ranking_table(comparison))
+    if comparison.settings.cost is not None:
+        printer.print(_make_cost_table(comparison))
     majority_class, majority_share = comparison.majority_class
     printer.print(
         f"always “{majority_class}”: {100 * majority_share:.1f} %; none: the central classifier "
@@ -222,10 +229,7 @@ def _make_ranking_table(comparison: Comparison) -> Any:
         "and average precision",
         "trust", ">AUC", ">av. precision",
     )  # fmt: skip
-    best_results = [
-        comparison.find_best(trust_model, focus_epsilon) for trust_model in comparison.trust_models
-    ]
-    for result in (*best_results, comparison.non_private):
+    for result in comparison.list_focus_results():
         ranking_table.add_row(
             result.trust,
             f"{100 * result.auc:.1f} ±{100 * _compute_half_width(result.auc_interval):.1f}",
@@ -233,6 +237,38 @@ def _make_ranking_table(comparison: Comparison) -> Any:
             f"±{100 * _compute_half_width(result.average_precision_interval):.1f}",
         )
     return ranking_table
+
+
+def _make_cost_table(comparison: Comparison) -> Any:
+    """Make a table of what decisions by cost, others and constant ones cost on average."""
+    from discreet.privacy.guarantee import format_rounded_up
+
+    cost_table: Any = None
+    for result in comparison.list_focus_results():
+        cost_scores = result.pooled_scores.cost_scores
+        assert cost_scores is not None
+        by_cost, by_probability, *constants = cost_scores.policies
+        if cost_table is None:
+            prices = ", ".join(
+                f"{name} {cost:g}" for name, cost in cost_scores.to_body()["missing"].items()
+            )
+            cost_table = make_table(
+                f"mean cost of 100 rows at epsilon "
+                f"{format_rounded_up(comparison.settings.focus_epsilon)}, where missing costs: "
+                f"{prices}",
+                "trust", f">{cost_scores.rule}", ">say the most probable class",
+            )  # fmt: skip
+        cost_table.add_row(
+            result.trust,
+            *(
+                f"{100 * cost:.1f} ±{100 * _compute_half_width(interval):.1f}"
+                for _, cost, interval in (by_cost, by_probability)
+            ),
+        )
+    for decision, cost, interval in constants:
+        half_width = 100 * _compute_half_width(interval)
+        cost_table.add_row(decision, f"{100 * cost:.1f} ±{half_width:.1f}", "")
+    return cost_table
 
 
 def _make_epsilon_table(comparison: Comparison) -> Any:

@@ -27,6 +27,7 @@ from discreet.cli.output import (
     show_progress,
 )
 from discreet.cli.parameter_types import NamedNumbersType
+from discreet.cli.person_options import person_options
 from discreet.errors import FormatError, SchemaError
 from discreet.files.atomic_writing import error_context
 
@@ -230,17 +231,7 @@ def _explain_row(
     help="With --epsilon: DATA is about the people of whom the model was made; the promise adds up "
     "what both cost them.",
 )
-@click.option("--person", metavar="COLUMN", help="With --epsilon: whose a row is, by this column.")
-@click.option(
-    "--rows-per-person",
-    type=click.IntRange(min=1),
-    help="With --person: use at most this many rows of a person; the noise grows with it.",
-)
-@click.option(
-    "--missing-person",
-    type=click.Choice(["error", "own"]),
-    help="With --person: refuse rows without an id (error, the default), or each is one (own).",
-)
+@person_options
 @click.option("--table", help="The table's name, for a database URL.")
 @ledger_options
 @json_option
@@ -253,7 +244,7 @@ def evaluate(
     same_people: bool,
     person: str | None,
     rows_per_person: int | None,
-    missing_person: MissingPerson | None,
+    missing_person: MissingPerson,
     table: str | None,
     as_json: bool,
     **ledger: Any,
@@ -269,9 +260,9 @@ def evaluate(
     confidence is released, charged to the ledger before noise is drawn, and the intervals cover the
     noise. One row is one person, unless --person and --rows-per-person say otherwise.
     """
-    from discreet.estimators.private_scores import make_person_bound
     from discreet.model import NaiveBayesModel
     from discreet.schema.row_errors import row_offset_context
+    from discreet.tables.contributions import ContributionBound
     from discreet.tables.row_batches import iter_row_batches
 
     refuse_contradictions(
@@ -281,14 +272,11 @@ def evaluate(
         same_people=same_people,
         person=person,
         rows_per_person=rows_per_person,
-        missing_person=missing_person,
         **ledger,
     )
     charge = LedgerCharge(**ledger, purpose="private evaluation", data_source=data)
     trained_model = NaiveBayesModel.read(model)
-    bound = make_person_bound(
-        trained_model.inputs, person, rows_per_person, missing_person or "error"
-    )
+    bound = ContributionBound.from_options(person, rows_per_person, missing_person)
     score_batch = make_batch_scorer(trained_model, epsilon, by, cost)
     scores: Any = None
     row_count = 0

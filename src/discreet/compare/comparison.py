@@ -29,6 +29,7 @@ from discreet.compare.results import (
     compute_resampled_interval,
 )
 from discreet.errors import EstimationError, PrivacyWarning, SchemaError
+from discreet.model.costs import resolve_costs
 from discreet.model.evaluation import Scores, score_model, split_folds
 from discreet.schema.cells import format_missing_columns, is_missing
 from discreet.schema.schema import Schema, format_value
@@ -103,6 +104,7 @@ def compare_methods(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the caller warns once that data are raw
         run = _ComparisonRun(schema, X, labels, settings)
+        _ = run.costs  # a cost of no class is refused before anything is trained
         non_private = run.score_non_private()
         plain = run.score_plain()
         for run_number, (method, epsilon) in enumerate(method_epsilons, 2):
@@ -143,6 +145,12 @@ class _ComparisonRun:
     y: Any
     settings: ComparisonSettings
 
+    @property
+    def costs(self) -> tuple[float, ...] | None:
+        """Of missing each class, if that was asked for."""
+        cost = self.settings.cost
+        return None if cost is None else resolve_costs(self.schema.classes, cost)
+
     def make_splits(self) -> list[tuple[int, Any, Any]]:
         settings = self.settings
         return [
@@ -160,7 +168,9 @@ class _ComparisonRun:
             start_time = time.perf_counter()
             estimator.fit(self.X.iloc[train], self.y[train])
             total_seconds += time.perf_counter() - start_time
-            fold_scores.append(score_model(estimator.model_, self.X.iloc[test], self.y[test]))
+            fold_scores.append(
+                score_model(estimator.model_, self.X.iloc[test], self.y[test], self.costs)
+            )
         return tuple(fold_scores), total_seconds / len(fold_scores), estimator
 
     def score_method(self, method_name: str, epsilon: float) -> MethodResult:

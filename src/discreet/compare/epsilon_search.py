@@ -284,10 +284,10 @@ def _find_range(
 
 
 def round_epsilon(epsilon: float) -> float:
-    """Round to two significant digits, as a person would write it.
+    """Round up to two significant digits, as a person would write it.
 
     Parameters
     ----------
     epsilon : float
     """
-    return float(f"{epsilon:.2g}")
+    return float(format_rounded_up(epsilon, 2))

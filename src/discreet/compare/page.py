@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 
 from discreet import __version__
 from discreet.compare.methods import METHODS, TRUST_MODELS
+from discreet.compare.page_sections import (
+    format_epsilon,
+    format_range,
+    render_accuracy_search,
+    render_classes,
+    render_ranking,
+)
 from discreet.compare.results import Comparison, MethodResult
 from discreet.display.chart_parts import Axis, format_percent, format_whole_percent, read_stylesheet
 from discreet.display.charts import EstimateRow, render_estimates, render_series
 from discreet.display.html_page import assemble_page, read_page_style
 from discreet.privacy.guarantee import format_rounded_up
-from discreet.schema.schema import format_value
 
 __all__ = ["render_page"]
 
@@ -45,8 +50,9 @@ def render_page(comparison: Comparison, *, command: str, is_invented: bool = Fal
         _render_curve(comparison),
         _render_focus(comparison),
         _render_respondents(comparison),
-        _render_accuracy_search(comparison),
-        _render_ranking(comparison),
+        render_accuracy_search(comparison),
+        render_classes(comparison),
+        render_ranking(comparison),
         _render_methods(comparison),
         _render_reading_guide(comparison),
         _render_footer(comparison, command),
@@ -124,7 +130,7 @@ def _render_respondents(comparison: Comparison) -> str:
         return ""
     table_rows = "".join(
         f'<tr><td class="number">{people:,}</td>'
-        f'<td class="number">{_format_range(accuracy, interval)}</td></tr>'
+        f'<td class="number">{format_range(accuracy, interval)}</td></tr>'
         for people, accuracy, interval in respondents_needed.tried
     )
     return (
@@ -137,63 +143,6 @@ def _render_respondents(comparison: Comparison) -> str:
         f"</thead><tbody>{table_rows}</tbody></table></div>"
         '<p class="lead">Further respondents are drawn again from the rows that are there, so this '
         "assumes that others are like them.</p></section>"
-    )
-
-
-def _render_accuracy_search(comparison: Comparison) -> str:
-    search = comparison.accuracy_search
-    if search is None:
-        return ""
-    question, *answers, warning = search.sentences
-    table_rows = "".join(
-        f"<tr><td>{escape(needed.trust)}</td><td>{escape(needed.method)}</td>"
-        f'<td class="number">{format_rounded_up(epsilon)}</td>'
-        f'<td class="number">{_format_range(accuracy, interval)}</td></tr>'
-        for needed in search.epsilons
-        for epsilon, accuracy, interval in needed.tried
-    )
-    answer_items = "".join(f"<li>{escape(answer)}</li>" for answer in answers)
-    return (
-        f"<section><h2>Epsilon for {100 * search.target:g} %</h2>"
-        f'<p class="lead">{escape(question)}</p><ul>{answer_items}</ul>'
-        f'<p class="warning">{escape(warning)}</p>'
-        '<div class="wide" tabindex="0" role="region" aria-label="Epsilons that were tried">'
-        '<table class="plain"><thead><tr><th scope="col" class="text">trust</th>'
-        '<th scope="col" class="text">method</th><th scope="col" class="number">epsilon</th>'
-        '<th scope="col" class="number">accuracy (95 % interval)</th></tr></thead>'
-        f"<tbody>{table_rows}</tbody></table></div></section>"
-    )
-
-
-def _render_ranking(comparison: Comparison) -> str:
-    """Areas under curves, where a decision needs another threshold than the most probable class."""
-    classes = comparison.schema.classes
-    ranked_text = (
-        f"Of “{format_value(classes[1])}”" if len(classes) == 2 else "Means over the classes"
-    )
-    chance_text = ""
-    if len(classes) == 2:
-        label, share = comparison.majority_class
-        positive_share = share if label == format_value(classes[1]) else 1 - share
-        chance_text = f", and the average precision {format_percent(positive_share)}"
-    table_rows = "".join(
-        f"<tr><td>{escape(result.trust)}</td><td>{escape(result.method)}</td>"
-        f'<td class="number">{_format_epsilon(result.epsilon)}</td>'
-        f'<td class="number">{_format_range(result.auc, result.auc_interval)}</td>'
-        '<td class="number">'
-        f"{_format_range(result.average_precision, result.average_precision_interval)}</td></tr>"
-        for result in (*comparison.results, comparison.non_private)
-    )
-    return (
-        "<section><h2>Who is ranked first</h2>"
-        f'<p class="lead">{escape(ranked_text)}, whatever threshold decides. By chance the AUC is '
-        f"50 %{escape(chance_text)}.</p>"
-        '<div class="wide" tabindex="0" role="region" aria-label="Ranking">'
-        '<table class="plain"><thead><tr><th scope="col" class="text">trust</th>'
-        '<th scope="col" class="text">method</th><th scope="col" class="number">epsilon</th>'
-        '<th scope="col" class="number">AUC</th>'
-        '<th scope="col" class="number">average precision</th></tr></thead>'
-        f"<tbody>{table_rows}</tbody></table></div></section>"
     )
 
 
@@ -253,24 +202,13 @@ def _render_table(column_heads: Sequence[str], table_rows: str) -> str:
     )
 
 
-def _format_epsilon(epsilon: float) -> str:
-    return "∞" if math.isinf(epsilon) else format_rounded_up(epsilon)
-
-
-def _format_range(share: float, interval: tuple[float, float]) -> str:
-    low, high = interval
-    if math.isnan(share):
-        return "-"
-    return f"{format_percent(share)} ({100 * low:.1f} to {100 * min(high, 1):.1f})"
-
-
 def _render_row(result: MethodResult, method_text: str) -> str:
     log_loss, (low, high) = result.log_loss, result.log_loss_interval
     cell_texts = (
-        _format_epsilon(result.epsilon),
-        _format_range(result.accuracy, result.accuracy_interval),
+        format_epsilon(result.epsilon),
+        format_range(result.accuracy, result.accuracy_interval),
         f"{log_loss:.3f} ({low:.3f} to {high:.3f})",
-        _format_range(result.calibration_error, result.calibration_interval),
+        format_range(result.calibration_error, result.calibration_interval),
         f"{result.training_seconds:.2f}",
         f"{result.bytes_per_person:,.{1 if result.bytes_per_person < 10 else 0}f}",
     )

@@ -40,7 +40,8 @@ class ComparisonSettings:
 
     ``bins`` is how numeric features are cut where people or organisations report cells; "auto"
     leaves it to the default of each estimator. ``accuracy`` is one to reach: the smallest epsilon
-    that does is searched for.
+    that does is searched for. ``cost`` is what missing a class costs: decisions by cost are scored
+    as well.
     """
 
     epsilons: tuple[float, ...] = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -51,6 +52,7 @@ class ComparisonSettings:
     seed: int = 0
     most_respondents: int = 1_000_000
     accuracy: float | None = None
+    cost: Mapping[str, float] | None = None
 
     @property
     def focus_epsilon(self) -> float:
@@ -159,6 +161,14 @@ class MethodResult:
         """95 % interval of the average precision of a model trained so."""
         return self._average_areas(1)[1]
 
+    @property
+    def pooled_scores(self) -> Scores:
+        """Scores of all test rows together, each predicted by the model of the other folds."""
+        pooled_scores = self.fold_scores[0]
+        for scores in self.fold_scores[1:]:
+            pooled_scores += scores
+        return pooled_scores
+
     def _average_areas(self, position: int) -> tuple[float, Interval]:
         """Mean and interval over the folds that have an area; NaN with fewer than two."""
         areas = [fold[position] for fold in self.fold_areas if not math.isnan(fold[position])]
@@ -175,6 +185,8 @@ class MethodResult:
 
     def to_body(self) -> dict[str, Any]:
         """Plain values for JSON."""
+        pooled_scores = self.pooled_scores
+        cost_scores = pooled_scores.cost_scores
         return {
             "trust": self.trust,
             "method": self.method,
@@ -189,6 +201,20 @@ class MethodResult:
             "log_loss_interval": list(self.log_loss_interval),
             "calibration_error": self.calibration_error,
             "calibration_interval": list(self.calibration_interval),
+            "classes": {
+                entry["class"]: {
+                    key: entry[key]
+                    for key in (
+                        "rows",
+                        "precision",
+                        "precision_interval",
+                        "recall",
+                        "recall_interval",
+                    )
+                }
+                for entry in pooled_scores.scores_by_class
+            },
+            "costs": None if cost_scores is None else cost_scores.to_body(),
             "seconds": self.training_seconds,
             "bytes_per_person": self.bytes_per_person,
         }
@@ -306,11 +332,14 @@ class Comparison:
     @property
     def majority_class(self) -> tuple[str, float]:
         """The most frequent class, and how often it is right."""
-        pooled_scores = self.non_private.fold_scores[0]
-        for scores in self.non_private.fold_scores[1:]:
-            pooled_scores += scores
-        class_label, share = pooled_scores.majority_baseline
+        class_label, share = self.non_private.pooled_scores.majority_baseline
         return format_value(class_label), share
+
+    def list_focus_results(self) -> list[MethodResult]:
+        """The best method of each trust model at the focus epsilon, and the one without privacy."""
+        focus_epsilon = self.settings.focus_epsilon
+        best_results = [self.find_best(trust, focus_epsilon) for trust in self.trust_models]
+        return [*best_results, self.non_private]
 
     @property
     def remarks(self) -> list[str]:

@@ -23,8 +23,7 @@ from discreet.model.noisy_scores import NoisyScores
 from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up
 from discreet.privacy.ledger import Ledger
 from discreet.randomness import as_random
-from discreet.schema.cells import get_columns
-from discreet.schema.schema import Schema
+from discreet.schema.cells import encode_classes, get_columns
 from discreet.tables.contributions import (
     ContributionBound,
     MissingPerson,
@@ -32,7 +31,7 @@ from discreet.tables.contributions import (
     take_rows,
 )
 
-__all__ = ["make_person_bound", "score_privately"]
+__all__ = ["score_privately"]
 
 LEDGER_PURPOSE = "private evaluation"
 """What a ledger says was paid for."""
@@ -118,10 +117,12 @@ def score_privately(
         truth_column[:] = truth
         truth = truth_column
     columns = get_columns(rows, model.inputs.names)
-    bound = make_person_bound(model.inputs, person, rows_per_person, missing_person)
+    bound = ContributionBound.from_options(person, rows_per_person, missing_person)
     if bound is not None:
+        bound.check_schema(model.inputs)
         persons = get_columns(rows, [bound.person])[bound.person]
-        used_rows, _ = select_person_rows(persons, columns, truth, model.inputs, bound)
+        class_codes = encode_classes(model.schema, truth)
+        used_rows, _ = select_person_rows(persons, columns, class_codes, model.inputs, bound)
         columns = {name: take_rows(column, used_rows) for name, column in columns.items()}
         truth = take_rows(truth, used_rows)
     exact_counts = count_score_cells(model, columns, truth)
@@ -153,31 +154,3 @@ def score_privately(
                 "budget= a ledger, which counts every release and refuses to exceed its budget"
             )
     return noisy_scores
-
-
-def make_person_bound(
-    schema: Schema,
-    person: str | None,
-    rows_per_person: int | None,
-    missing_person: MissingPerson,
-) -> ContributionBound | None:
-    """Make the bound on the rows of a person; None where each row is another person.
-
-    Parameters
-    ----------
-    schema : Schema
-        In which the column of ids must not be.
-    person : str or None
-    rows_per_person : int or None
-    missing_person : {"error", "own"}
-    """
-    if person is None and rows_per_person is None:
-        return None
-    if person is None or rows_per_person is None:
-        raise PrivacyError(
-            f"person={person!r} and rows_per_person={rows_per_person!r}; give both, or neither "
-            "where each row is another person"
-        )
-    bound = ContributionBound(person, rows_per_person, missing_person)
-    bound.check_schema(schema)
-    return bound

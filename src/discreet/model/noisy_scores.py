@@ -206,6 +206,16 @@ class NoisyScores:
             )
         return "\n".join(lines)
 
+    def __str__(self) -> str:
+        """Format the accuracy, next to that of the most frequent class, and the promise."""
+        low, high = self.accuracy_interval
+        majority_class, share, (share_low, share_high) = self.majority_baseline
+        return (
+            f"accuracy {self.accuracy:.3f} ({low:.3f} to {high:.3f}); always "
+            f"{format_value(majority_class)!r} {share:.3f} ({share_low:.3f} to {share_high:.3f})\n"
+            f"{self.promise}"
+        )
+
     def to_body(self) -> dict[str, Any]:
         """Plain values for JSON."""
         majority_class, majority_share, majority_interval = self.majority_baseline
