@@ -34,6 +34,7 @@ from discreet.estimators.parameters import ParamRule
 from discreet.model import GaussianFactor, NaiveBayesModel, compute_log_posterior
 from discreet.privacy.guarantee import Guarantee
 from discreet.schema.cells import format_missing_columns, to_object_array
+from discreet.schema.dates import Date, DatePart
 from discreet.schema.schema import Numeric, Schema
 from discreet.statistics.statistics import Statistics
 from discreet.tables.in_memory import check_weights
@@ -272,7 +273,8 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise SchemaError(f"X {format_missing_columns(missing_names, given_names)}")
         columns = {name: column_by_name[name] for name in schema.names}
         for name, column in columns.items():
-            refuse_unsupported_types(name, column)
+            if not isinstance(schema[name], (Date, DatePart)):
+                refuse_unsupported_types(name, column)
         return columns
 
     def predict_joint_log_proba(self, X: Any) -> Floats:

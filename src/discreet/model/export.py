@@ -18,6 +18,7 @@ from discreet.arrays import Floats
 from discreet.errors import EstimationError, MissingDependencyError
 from discreet.model import NaiveBayesModel
 from discreet.model.onnx_graph import Graph
+from discreet.schema.dates import refuse_dates
 
 __all__ = ["ModelClassifier", "to_onnx", "to_skops"]
 
@@ -45,6 +46,7 @@ def to_onnx(model: NaiveBayesModel) -> bytes:
         raise MissingDependencyError("onnx", "export") from None
     if not model.factors:
         raise EstimationError("this model has no features; there is nothing to export")
+    refuse_dates(model.inputs, "ONNX")
     content: bytes = Graph(onnx, model).build().SerializeToString()
     return content
 
