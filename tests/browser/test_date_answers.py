@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from date_texts import HARD, WRONG, ZONED
 from discreet import Date, DatePart, Schema, SchemaError
 from discreet.local import make_plan
 from discreet.schema.cells import Cells, parse_numbers
 from discreet.schema.dates import PART_VALUES, read_hour
 from discreet.survey import Questionnaire
 from programs import evaluated, modules
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "database"))
-from test_date_columns import HARD, WRONG, ZONED
 
 pytestmark = pytest.mark.browser
 

@@ -20,7 +20,7 @@ export const PART_VALUES = {
 /** How much of a date a label shows. @type {Record<string, number>} */
 const LABEL_LENGTHS = { day: 10, month: 7, year: 4 };
 
-/** Whether the answer is a date that is counted in days. @param {Feature} feature */
+/** Whether the answer is a date that is counted in days. @param {{ by?: any }} feature */
 export const isDate = (feature) => typeof feature.by === "string" && Object.hasOwn(LABEL_LENGTHS, feature.by);
 
 /**
