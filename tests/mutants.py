@@ -62,6 +62,9 @@ MEANS = "tests/privacy/test_mean_privacy.py"
 SURVEYS = "tests/privacy/test_response_privacy.py"
 DRAWS = "tests/randomness tests/vectors"
 DEVICES = "tests/collection/test_store.py tests/collection/test_respondent.py tests/faults"
+DATES = (
+    "tests/test_dates.py tests/privacy/test_cells_of_dates.py tests/database/test_date_columns.py"
+)
 BUDGETS = "tests/estimators/test_budget.py tests/estimators/test_surroundings.py"
 LEDGERS = "tests/test_ledger.py tests/faults"
 ROUNDS = "tests/federated/test_whole_views.py tests/federated/test_noise_and_masks.py"
@@ -128,18 +131,33 @@ MUTANTS = [
     Mutant("tables/frames.py", "convert_to_arrow",
            "schema is not None and name in schema_columns and _has_objects(column)",
            "schema is not None and False", CELLS),
-    Mutant("tables/columns.py", "_compare_bytewise",
+    Mutant("tables/columns.py", "compare_bytewise",
            "to_text(to_bytes(column, *encoding), *encoding)",
            "column", CELLS),
-    Mutant("tables/columns.py", "_compare_bytewise",
+    Mutant("tables/columns.py", "compare_bytewise",
            "engine_name in ('postgres', 'sqlite')",
            "engine_name == 'sqlite'", CELLS,
            because="convert_to takes char(n) as text, without padding; enumerations would be refused"),
+    Mutant("schema/cells.py", "_parse_hour",
+           "hour_by_text[value] = hour",
+           "hour_by_text[''] = hour", DATES),
+    Mutant("schema/dates.py", "_read_text",
+           "_DATE_REGEX.match(text) is None or re.search(SPILL_PATTERN, text)",
+           "_DATE_REGEX.match(text) is None", DATES),
+    Mutant("schema/dates.py", "read_hour",
+           "value.utcoffset() or timedelta()",
+           "timedelta()", DATES),
+    Mutant("schema/cells.py", "Cells.__post_init__",
+           "public_values and (not isinstance(self.feature, DatePart))",
+           "public_values", DATES),
+    Mutant("schema/cells.py", "compute_near_zero_cuts",
+           "isinstance(feature, Date)",
+           "False", DATES),
     Mutant("tables/columns.py", "make_group_key",
            "whole_key if engine_name == 'duckdb' else whole_key.cast('string')",
            "whole_key", CELLS),
     Mutant("tables/queries.py", "Queries.make_row_query",
-           "make_group_key(self.table[name], self.cells[name])",
+           "make_cell_key(self.table[name], self.cells[name])",
            "self.table[name]", CELLS),
     Mutant("tables/columns.py", "_parse_numbers",
            "text.get_backend().name not in ('duckdb', 'pyspark')",

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet import Categorical, FormatError, Numeric, Schema, SchemaError
+from discreet import Categorical, Date, FormatError, Numeric, Schema, SchemaError
 from discreet.files.yaml_text import convert_yaml_to_json
 from discreet.schema import drafting
 from discreet.schema.drafting import ColumnDraft, SchemaDraft, read_header
@@ -39,7 +39,7 @@ KINDS = {
     "smokes": "categorical",
     "colour": "categorical",
     "name": "categorical",
-    "when": "",
+    "when": "date",
 }
 
 
@@ -270,9 +270,20 @@ def test_a_draft_shows_in_a_line_what_is_left_to_write():
     assert repr(draft) == shown
 
 
-def test_a_column_of_dates_is_refused_with_what_to_do_instead():
+def test_a_column_of_dates_becomes_a_date():
     frame = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=2), "ill": [True, False]})
     draft = Schema.from_dtypes(frame, target="ill")
-    for bounds in (None, {"when": (0, 9)}, {"when": ("2020-01-01", "2021-01-01")}):
-        with pytest.raises(SchemaError, match=r"when: dates .* not supported; drop the column, or"):
+    assert draft.open_fields == ("when: lower", "when: upper")
+    assert "  when: FILL-IN..FILL-IN by month  # datetime64[" in draft.to_yaml()
+    schema = draft.to_schema(bounds={"when": ("2020-01-01", "2021-12-31")})
+    assert schema["when"] == Date("when", "2020-01-01", "2021-12-31", by="month")
+    with pytest.raises(SchemaError, match="when: lower is 0; write a day you know, such as 2015"):
+        draft.to_schema(bounds={"when": (0, 9)})
+
+
+def test_a_column_of_durations_is_refused_with_what_to_do_instead():
+    frame = pd.DataFrame({"took": pd.to_timedelta([1, 2]), "ill": [True, False]})
+    draft = Schema.from_dtypes(frame, target="ill")
+    for bounds in (None, {"took": (0, 9)}):
+        with pytest.raises(SchemaError, match=r"took: times .* not supported; drop the column, or"):
             draft.to_schema(bounds=bounds)

@@ -18,7 +18,7 @@ from programs import STATIC, evaluated, node, page, tsc
 
 pytestmark = pytest.mark.browser
 
-DEVICE = ("draw", "random", "mechanisms", "cells", "promise")
+DEVICE = ("draw", "random", "mechanisms", "cells", "dates", "promise")
 needs_tsc = pytest.mark.skipif(
     tsc() is None, reason="tsc is not here: npm install typescript, DISCREET_TSC"
 )

@@ -168,7 +168,7 @@ def test_what_is_open_is_asked_for_on_a_terminal(run: Run) -> None:
     words = ("schema", "new", "few.csv", "--prompt", "-o", "few.yaml")
     result = run(*words, input="\n".join(answers) + "\n")
     assert result.exit_code == 0, result.stderr
-    for said in ("no column 'sick'", "two numbers are needed", "not below upper", "listed twice"):
+    for said in ("no column 'sick'", "two values are needed", "not below upper", "listed twice"):
         assert said in result.stderr
     schema = Schema.read("few.yaml")
     assert schema == Schema(

@@ -853,7 +853,7 @@ def test_twin_a_missing_number_makes_doubles(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def collated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "_compare_bytewise", lambda column, name: column)
+    monkeypatch.setattr(columns, "compare_bytewise", lambda column, name: column)
 
 
 @pytest.mark.slow

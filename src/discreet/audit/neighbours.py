@@ -39,6 +39,7 @@ def list_representative_values(schema: Schema, name: str, edges: Sequence[float]
             representatives = [
                 min(math.ceil(bin_edge), math.floor(feature.upper)) for bin_edge in representatives
             ]
+        representatives = [feature.restore_value(number) for number in representatives]
     return [*dict.fromkeys(representatives), *([None] if feature.optional else [])]
 
 

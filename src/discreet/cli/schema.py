@@ -209,13 +209,17 @@ def _describe_inference(cost: InferenceCost) -> str:
 def _describe_feature(feature: Feature, public_schema: Schema) -> tuple[str, str, str]:
     """Describe the kind, domain and number of cells of a feature."""
     from discreet.schema.cells import Cells
+    from discreet.schema.dates import Date, DatePart
     from discreet.schema.schema import Categorical, format_value
 
     if isinstance(feature, Categorical):
         value_texts = [format_value(value) for value in feature.values]
         omission_note = f", … ({len(value_texts)} values)" if len(value_texts) > 12 else ""
         cell_count = Cells.from_schema(public_schema, feature.name).size
-        return "categorical", ", ".join(value_texts[:12]) + omission_note, str(cell_count)
+        kind = f"date by {feature.by}" if isinstance(feature, DatePart) else "categorical"
+        return kind, ", ".join(value_texts[:12]) + omission_note, str(cell_count)
     number_kind = "whole number" if feature.integer else "number"
-    bounds_text = f"{feature.lower:g} to {feature.upper:g}" if feature.is_bounded else "no bounds"
-    return number_kind, bounds_text, "bins"
+    if isinstance(feature, Date):
+        number_kind = f"date by {feature.by}"
+    lower, upper = feature.format_bound(feature.lower), feature.format_bound(feature.upper)
+    return number_kind, f"{lower} to {upper}" if feature.is_bounded else "no bounds", "bins"

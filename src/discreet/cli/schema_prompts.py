@@ -58,11 +58,17 @@ def _ask_for_column(column: ColumnDraft) -> Iterator[ColumnDraft | None]:
     """Ask about one column; yield it after every answer, or None if it is not used."""
     if not column.open_fields:
         return
-    kind_by_letter = {"n": "numeric", "w": "whole", "c": "categorical", "s": "skip", "": ""}
-    guessed_letter = {"numeric": "w" if column.integer else "n", "categorical": "c"}.get(
-        column.kind, ""
-    )
-    question_text = f"{column.name}: (n)umber, (w)hole number, (c)ategories or (s)kip"
+    kind_by_letter = {
+        "n": "numeric",
+        "w": "whole",
+        "d": "date",
+        "c": "categorical",
+        "s": "skip",
+        "": "",
+    }
+    letter_by_kind = {"numeric": "w" if column.integer else "n", "categorical": "c", "date": "d"}
+    guessed_letter = letter_by_kind.get(column.kind, "")
+    question_text = f"{column.name}: (n)umber, (w)hole number, (d)ate, (c)ategories or (s)kip"
     letter_choice, has_guess = click.Choice([*kind_by_letter]), bool(guessed_letter)
     chosen_kind = kind_by_letter[
         click.prompt(
@@ -84,6 +90,15 @@ def _ask_for_column(column: ColumnDraft) -> Iterator[ColumnDraft | None]:
         column = replace(
             column, values=_ask_for_values(f"  every value of {column.name}, with commas")
         )
+    elif chosen_kind == "date":
+        column = replace(column, kind="date", integer=False, by=_ask_for_unit(column))
+        yield column
+        if column.open_fields:
+            days = _ask_until_valid(
+                "  its first and its last possible day, such as 2015-01-01 2026-12-31",
+                lambda text: _parse_days(column, text),
+            )
+            column = replace(column, bounds=days)
     else:
         column = replace(column, kind="numeric", integer=chosen_kind == "whole")
         yield column
@@ -96,6 +111,20 @@ def _ask_for_column(column: ColumnDraft) -> Iterator[ColumnDraft | None]:
     if not column.open_fields:
         may_be_missing = click.confirm(f"  may {column.name} be missing", default=True, err=True)
         yield replace(column, optional=may_be_missing)
+
+
+def _ask_for_unit(column: ColumnDraft) -> str:
+    """Ask how a date is cut."""
+    from discreet.schema.dates import PART_VALUES
+
+    units = ["day", "month", "year", *PART_VALUES]
+    return str(click.prompt(f"  cut {column.name} by", "month", type=click.Choice(units), err=True))
+
+
+def _parse_days(column: ColumnDraft, text: str) -> tuple[str, str]:
+    first, last = text.replace("..", " ").replace(",", " ").split()
+    replace(column, bounds=(first, last)).to_feature()  # raises if the days are invalid
+    return first, last
 
 
 def _parse_bounds(column: ColumnDraft, text: str) -> tuple[float, float]:
@@ -127,4 +156,4 @@ def _ask_until_valid(question_text: str, parse_answer: Callable[[str], T]) -> T 
         except DiscreetError as error:
             click.echo(f"  {error}", err=True)
         except ValueError:
-            click.echo("  two numbers are needed, such as: 0 100", err=True)
+            click.echo("  two values are needed, such as those in the question", err=True)

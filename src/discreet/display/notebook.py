@@ -69,6 +69,7 @@ def render_schema(schema: Schema) -> str:
     ----------
     schema : Schema
     """
+    from discreet.schema.dates import Date, DatePart
     from discreet.schema.schema import Categorical, format_value
 
     rows = []
@@ -81,7 +82,11 @@ def render_schema(schema: Schema) -> str:
             kind_text = "categorical"
         else:
             kind_text = "whole number" if feature.integer else "number"
-            values_text = f"{feature.lower:g} to {feature.upper:g}"
+            values_text = (
+                f"{feature.format_bound(feature.lower)} to {feature.format_bound(feature.upper)}"
+            )
+        if isinstance(feature, (Date, DatePart)):
+            kind_text = f"date by {feature.by}"
         rows.append(
             (feature.name, kind_text, values_text, "may be missing" if feature.optional else "")
         )

@@ -39,6 +39,7 @@ from discreet.model import GaussianFactor, NaiveBayesModel, compute_log_posterio
 from discreet.model.explanation import Explanation
 from discreet.privacy.guarantee import Guarantee
 from discreet.schema.cells import format_missing_columns, to_object_array
+from discreet.schema.dates import Date, DatePart
 from discreet.schema.schema import Numeric, Schema, abbreviate_value
 from discreet.statistics.statistics import Statistics
 from discreet.tables.identifiers import IDENTIFIER_REASON
@@ -332,7 +333,8 @@ class NaiveBayesEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise SchemaError(f"X {format_missing_columns(missing_names, given_names)}")
         columns = {name: column_by_name[name] for name in schema.names}
         for name, column in columns.items():
-            refuse_unsupported_types(name, column)
+            if not isinstance(schema[name], (Date, DatePart)):
+                refuse_unsupported_types(name, column)
         return columns
 
     def predict_joint_log_proba(self, X: Any) -> Floats:

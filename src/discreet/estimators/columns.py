@@ -157,8 +157,9 @@ def refuse_unsupported_types(name: str, column: Any) -> None:
         )
     if type_code in ("m", "M"):
         raise SchemaError(
-            f"{name}: dates and durations ({type_name}) are not supported; turn them into numbers, "
-            "such as days since a day that is public, or into text, such as the month"
+            f"{name}: dates ({type_name}) are not supported without a data frame and a schema that "
+            "says how to read them, such as 2015-01-01..2026-12-31 by month; make numbers of "
+            "durations"
         )
     if type_code == "c":
         raise SchemaError(

@@ -30,6 +30,7 @@ from discreet.schema.cells import (
     parse_numbers,
     resolve_bins,
 )
+from discreet.schema.dates import Date
 from discreet.schema.projection import DCA, PCA, Projection, fit_projection
 from discreet.schema.randomized_bins import USUAL_BIN_COUNT, choose_bins
 from discreet.schema.schema import Numeric, Schema
@@ -507,5 +508,7 @@ def compute_quantile_cuts(schema: Schema, sample: Mapping[str, Any], bins: Bins)
         inner_points = [
             float(point) for point in quantile_points if feature.lower < point < feature.upper
         ]
+        if isinstance(feature, Date):
+            inner_points = feature.align_cuts(inner_points)
         cuts[feature.name] = inner_points if inner_points else 1
     return cuts

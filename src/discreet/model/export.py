@@ -21,6 +21,7 @@ from discreet.model import NaiveBayesModel
 from discreet.model.onnx_graph import Graph
 from discreet.model.sql_dialects import SqlDialect
 from discreet.model.sql_query import SqlQuery
+from discreet.schema.dates import refuse_dates
 
 __all__ = ["ModelClassifier", "to_onnx", "to_skops", "to_sql"]
 
@@ -48,6 +49,7 @@ def to_onnx(model: NaiveBayesModel) -> bytes:
         raise MissingDependencyError("onnx", "export") from None
     if not model.factors:
         raise EstimationError("this model has no features; there is nothing to export")
+    refuse_dates(model.inputs, "ONNX")
     content: bytes = Graph(onnx, model).build().SerializeToString()
     return content
 

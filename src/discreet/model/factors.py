@@ -128,7 +128,7 @@ class GaussianFactor:
         value_column = np.array([value], dtype=object)
         missing_tokens, outliers = schema.missing_tokens, schema.outliers
         number = float(parse_numbers(self.feature, value_column, missing_tokens, outliers)[0])
-        return "(missing)" if np.isnan(number) else f"{number:g}"
+        return "(missing)" if np.isnan(number) else self.feature.format_bound(number)
 
 
 Factor = CellFactor | GaussianFactor

@@ -131,6 +131,7 @@ def _list_values(feature: Numeric, numbers: Floats, is_absent: NDArray[np.bool_]
     """Numbers inside the public bounds, whole where the feature is; None where absent."""
     numbers = np.clip(numbers, feature.lower, feature.upper)
     values = np.empty(len(numbers), dtype=object)
-    values[:] = [round(number) for number in numbers] if feature.integer else numbers.tolist()
+    rounded = [round(number) for number in numbers] if feature.integer else numbers.tolist()
+    values[:] = [feature.restore_value(number) for number in rounded]
     values[is_absent] = None
     return values

@@ -409,6 +409,8 @@ def make_date_feature(
         if lower is not None or upper is not None:
             raise SchemaError(f"{name}: by {by} there are no bounds; leave them out")
         return DatePart(name, by, optional)  # type: ignore[arg-type]
+    if by is not None and by not in get_args(DateUnit):
+        raise SchemaError(_format_unit_problem(name, by))
     if lower is None or upper is None:
         raise SchemaError(
             f"{name}: a date needs its first and last day, such as 2015-01-01..2026-12-31, unless "

@@ -20,6 +20,7 @@ from typing import Any, Literal
 from discreet import conveniences
 from discreet.errors import FormatError, SchemaError
 from discreet.files.yaml_text import format_yaml_list, format_yaml_scalar
+from discreet.schema.dates import PART_VALUES, make_date_feature
 from discreet.schema.schema import (
     FILL_IN_MARK,
     VERSION,
@@ -35,11 +36,12 @@ __all__ = ["ColumnDraft", "SchemaDraft", "read_header", "require_finished"]
 
 MAX_HEADER_BYTES = 1 << 20
 
-FeatureKind = Literal["numeric", "categorical", ""]
+FeatureKind = Literal["numeric", "categorical", "date", ""]
 
 _NUMERIC_TYPES = ("int", "uint", "float", "double", "half", "decimal")
 _TEXT_TYPES = ("str", "string", "utf8", "large_string", "varchar", "categor", "enum", "dictionary")
-_DATE_TYPES = ("date", "time", "duration", "interval")
+_DATE_TYPES = ("date", "timestamp")
+_TIME_TYPES = ("time", "duration", "interval")
 
 YAML_HEAD = """\
 # What everybody may know about {source}, written down by somebody who did not look at the values.
@@ -69,7 +71,7 @@ class ColumnDraft:
     Parameters
     ----------
     name : str
-    kind : {"numeric", "categorical", ""}
+    kind : {"numeric", "categorical", "date", ""}
         Empty where the type does not say.
     integer : bool, default False
         Whether only whole numbers occur.
@@ -77,8 +79,10 @@ class ColumnDraft:
         As the table calls it; empty for a CSV file.
     values : tuple, optional
         Categories; None where a person has to list them.
-    bounds : pair of float, optional
+    bounds : pair of float, or of dates as text, optional
         None where a person has to write them.
+    by : str, default "month"
+        How a date is cut.
     optional : bool, default True
         Whether it may be missing.
     """
@@ -88,8 +92,9 @@ class ColumnDraft:
     integer: bool = False
     type: str = ""
     values: tuple[Value, ...] | None = None
-    bounds: tuple[float, float] | None = None
+    bounds: tuple[Any, Any] | None = None
     optional: bool = True
+    by: str = "month"
 
     @classmethod
     def from_type(
@@ -108,6 +113,8 @@ class ColumnDraft:
         lowered_type = type_name.lower()
         if lowered_type.startswith("bool"):  # whatever the values are, there are two of them
             return cls(name, "categorical", type=type_name, values=(False, True))
+        if lowered_type.startswith(_DATE_TYPES):
+            return cls(name, "date", type=type_name)
         if lowered_type.startswith(_NUMERIC_TYPES):
             return cls(name, "numeric", lowered_type.startswith(("int", "uint")), type_name)
         if lowered_type.startswith((*_TEXT_TYPES, "<u", "|s")):
@@ -121,12 +128,16 @@ class ColumnDraft:
             return Categorical(self.name, self.values, self.optional)
         if self.kind == "numeric" and self.bounds is not None:
             return Numeric(self.name, *self.bounds, self.integer, self.optional)
+        if self.kind == "date" and not self.open_fields:
+            lower, upper = self.bounds or (None, None)
+            return make_date_feature(self.name, self.by, lower, upper, self.optional)
         raise SchemaError(f"this schema is not finished; fill in: {', '.join(self.open_fields)}")
 
     @property
     def is_temporal(self) -> bool:
-        """Whether it holds dates or durations, which features do not support."""
-        return self.type.lower().startswith(_DATE_TYPES)
+        """Whether it holds times of day or durations, which features do not support."""
+        is_date = self.type.lower().startswith(_DATE_TYPES)
+        return not is_date and self.type.lower().startswith(_TIME_TYPES)
 
     @property
     def open_fields(self) -> list[str]:
@@ -135,6 +146,8 @@ class ColumnDraft:
             return [f"{self.name}: kind"]
         if self.kind == "categorical":
             return [f"{self.name}: values"] if self.values is None else []
+        if self.kind == "date" and self.by in PART_VALUES:
+            return []
         return [f"{self.name}: lower", f"{self.name}: upper"] if self.bounds is None else []
 
     def to_yaml(self) -> str:
@@ -146,11 +159,13 @@ class ColumnDraft:
             line = f"[{FILL_IN_MARK}]"
         elif self.kind == "numeric":
             line = f"{FILL_IN_MARK}..{FILL_IN_MARK} {number_word}"
+        elif self.kind == "date":
+            line = f"{FILL_IN_MARK}..{FILL_IN_MARK} by {self.by}"
         else:
             line = FILL_IN_MARK
         notes = [self.type] if self.type else []
         if self.is_temporal:
-            notes.append("dates are not supported: make numbers or text of them, or delete it")
+            notes.append("times and durations are not read: make numbers of them")
         note = f"  # {', '.join(notes)}" if notes else ""
         return f"  {format_yaml_scalar(self.name)}: {line}{note}\n"
 
@@ -261,7 +276,7 @@ class SchemaDraft:
         target: str = "",
         *,
         classes: Sequence[Any] | None = None,
-        bounds: Mapping[str, tuple[float, float]] | None = None,
+        bounds: Mapping[str, tuple[Any, Any]] | None = None,
         values: Mapping[str, Sequence[Any]] | None = None,
     ) -> Schema:
         """Make the schema, completed with what is known without the data.
@@ -272,6 +287,7 @@ class SchemaDraft:
             The column that holds the classes, where it was not named before.
         classes : sequence, optional
         bounds : mapping of name to (lower, upper), optional
+            Numbers, or dates as text.
         values : mapping of name to categories, optional
         """
         draft = self.with_target(target) if target else self
@@ -282,12 +298,14 @@ class SchemaDraft:
         for column in draft.columns:
             if column.is_temporal:
                 raise SchemaError(
-                    f"{column.name}: dates and durations ({column.type}) are not supported; drop "
-                    "the column, or turn it into numbers, such as days since a day that is public"
+                    f"{column.name}: times and durations ({column.type}) are not supported; drop "
+                    "the column, or turn it into numbers, such as hours"
                 )
             if column.name in (bounds or {}):
                 lower, upper = (bounds or {})[column.name]
-                column = replace(column, kind="numeric", bounds=(lower, upper))
+                is_number = isinstance(lower, (int, float)) and column.kind != "date"
+                kind: FeatureKind = "numeric" if is_number else "date"
+                column = replace(column, kind=kind, bounds=(lower, upper))
             if column.name in (values or {}):
                 listed_values = tuple((values or {})[column.name])
                 column = replace(column, kind="categorical", values=listed_values)

@@ -15,6 +15,7 @@ from typing import Any
 from discreet.errors import FormatError, SchemaError
 from discreet.files.documents import parse_json
 from discreet.files.yaml_text import convert_yaml_to_json, format_yaml_list, format_yaml_scalar
+from discreet.schema.dates import Date, DatePart
 from discreet.schema.schema import (
     VERSION,
     Categorical,
@@ -26,7 +27,10 @@ from discreet.schema.schema import (
 
 __all__ = ["LINE_EXAMPLES", "expand_document", "format_feature", "format_schema"]
 
-LINE_EXAMPLES = "0..72 for numbers, [month, year] for categories"
+LINE_EXAMPLES = (
+    "0..72 for numbers, [month, year] for categories, 2015-01-01..2026-12-31 by month or by "
+    "weekday for dates"
+)
 """What a column may say, as errors and drafts show it."""
 
 NEVER_MISSING = "never missing"
@@ -38,6 +42,10 @@ NUMBER = r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
 """A bound: no point at its end or beginning, which could be one of the two dots."""
 NUMERIC_LINE = re.compile(
     rf"(?:(?P<lower>{NUMBER})? *\.\. *(?P<upper>{NUMBER})?|number)(?:,? +(?P<integer>whole|real))?"
+)
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+DATE_LINE = re.compile(
+    rf"(?=.)(?:(?P<lower>{DAY}) *\.\. *(?P<upper>{DAY}))?(?:(?:^| +)by (?P<by>[a-z ]+))?"
 )
 CATEGORY_LINE = re.compile(r"one of (?P<values>\[.*\])")
 WHOLE_BOUND = re.compile(r"[-+]?[0-9]+")
@@ -104,6 +112,8 @@ def _read_line(text: str) -> dict[str, Any] | None:
         except FormatError:
             return None
         return {"kind": "categorical", "values": values}
+    if matched_line := DATE_LINE.fullmatch(text):
+        return {"kind": "date", **matched_line.groupdict()}
     if text in ("", "..") or not (matched_line := NUMERIC_LINE.fullmatch(text)):
         return None
     written_bounds = {key: matched_line[key] for key in ("lower", "upper") if matched_line[key]}
@@ -134,11 +144,13 @@ def format_feature(feature: Feature) -> str:
 
     Parameters
     ----------
-    feature : Categorical or Numeric
+    feature : Categorical, Numeric, Date or DatePart
 
     Examples
     --------
-    >>> from discreet import Numeric
+    >>> from discreet import Date, Numeric
+    >>> format_feature(Date("joined", "2015-01-01", "2026-12-31", by="month"))
+    '2015-01-01..2026-12-31 by month'
     >>> format_feature(Numeric("tenure", 0, 72, integer=True))
     '0..72'
     >>> format_feature(Numeric("charge", 0, 120, optional=False))
@@ -147,6 +159,10 @@ def format_feature(feature: Feature) -> str:
     '[month, two years]'
     """
     suffix = "" if feature.optional else f", {NEVER_MISSING}"
+    if isinstance(feature, DatePart):
+        return f"by {feature.by}{suffix}"
+    if isinstance(feature, Date):
+        return f"{feature.first}..{feature.last} by {feature.by}{suffix}"
     if isinstance(feature, Categorical):
         listed_values = format_yaml_list(feature.values)
         if feature.optional:

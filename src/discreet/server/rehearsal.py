@@ -50,7 +50,8 @@ def simulate_records(collection: Any, respondents: int) -> dict[str, Any]:
         else:
             lower, upper = float(feature.lower or 0), float(feature.upper or 1)
             numbers = lower + relative_positions * (upper - lower)
-            columns[feature.name] = np.round(numbers) if feature.integer else numbers
+            numbers = np.round(numbers) if feature.integer else numbers
+            columns[feature.name] = np.array([*map(feature.restore_value, numbers.tolist())])
     columns[schema.target] = np.array(schema.classes, dtype=object)[class_indices]
     return columns
 

@@ -13,6 +13,7 @@ from discreet.files.documents import Body
 from discreet.mechanisms.laws import reduce_weights
 from discreet.mechanisms.oracle import PROBABILITY_UNIT
 from discreet.privacy.shuffling import Shuffle
+from discreet.schema.dates import PART_VALUES, Date, DatePart, make_date_feature
 from discreet.schema.inference_cost import InferenceCostBody
 from discreet.schema.schema import Categorical, Feature, Numeric, Schema, Value
 from discreet.survey.group import Group, GroupBody
@@ -42,10 +43,11 @@ class SurveyQuestionBody(Body):
     name: str
     wording: str = ""
     answers: list[Value] | None = None
-    lower: float | None = None
-    upper: float | None = None
+    lower: float | str | None = None
+    upper: float | str | None = None
     integer: bool = False
-    cuts: list[float] | None = None
+    by: str | None = None
+    cuts: list[float | str] | None = None
     optional: bool = False
     personal: PersonalBody = PersonalBody()
 
@@ -54,11 +56,22 @@ class SurveyQuestionBody(Body):
             if self.lower is not None or self.upper is not None or self.cuts is not None:
                 raise SchemaError(f"{self.name}: has answers and bounds; a number has cuts instead")
             return Categorical(self.name, self.answers, self.optional)
+        if self.by in PART_VALUES:
+            return make_date_feature(self.name, self.by, self.lower, self.upper, self.optional)
         if self.lower is None or self.upper is None or self.cuts is None:
             raise SchemaError(
                 f"{self.name}: list its answers, or for a number write lower, upper and cuts"
             )
-        return Numeric(self.name, self.lower, self.upper, self.integer, self.optional)
+        if self.by is not None:
+            return make_date_feature(self.name, self.by, self.lower, self.upper, self.optional)
+        lower, upper = float(self.lower), float(self.upper)
+        return Numeric(self.name, lower, upper, self.integer, self.optional)
+
+    def read_cuts(self) -> tuple[float, ...]:
+        """The cut points as numbers; those of a date are dates, or days since its first."""
+        feature = self.to_feature()
+        assert isinstance(feature, Numeric)
+        return tuple(feature.read_bound(cut_point) for cut_point in self.cuts or ())
 
 
 class JointBody(Body):
@@ -107,7 +120,11 @@ def make_question_body(
     feature = questionnaire.cells[name].feature
     wording = questionnaire.wording.get(name)
     question_body: dict[str, Any] = {"name": name, "wording": wording.private if wording else ""}
-    if isinstance(feature, Categorical):
+    if isinstance(feature, (Date, DatePart)):
+        question_body |= {key: value for key, value in feature.to_body().items() if key != "kind"}
+        if isinstance(feature, Date):
+            question_body["cuts"] = list(questionnaire.cuts[name])
+    elif isinstance(feature, Categorical):
         question_body["answers"] = list(feature.values)
     else:
         question_body |= {
@@ -216,7 +233,7 @@ def _build_without_channels(body: QuestionnaireBody) -> Questionnaire:
         ],
         personal_laws,
         {
-            question.name: tuple(question.cuts)
+            question.name: question.read_cuts()
             for question in body.questions
             if question.cuts is not None
         },

@@ -1,12 +1,12 @@
 """Dates of any engine as whole hours since 1970, by the one pattern of dates.
 
 Text is read by its digits, not by the engine's own idea of a date, which would depend on settings
-and refuse a whole query for one row. Points in time with a zone are moved to UTC.
+and refuse a whole query for one row. Points in time with a zone are in UTC.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from discreet.schema.dates import (
     compute_part,
     read_hour,
 )
-from discreet.schema.schema import Numeric, Schema
+from discreet.schema.schema import Feature, Numeric
 from discreet.tables.columns import compare_bytewise, make_double, make_group_key, read_numbers
 
 __all__ = ["INVALID_SUFFIX", "add_date_columns", "make_cell_key", "read_feature_numbers"]
@@ -43,7 +43,7 @@ INVALID_SUFFIX = " is not a date"
 """What is appended to the name of a column of dates for the text in it that is not a date."""
 
 
-def add_date_columns(table: Any, schema: Schema) -> Any:
+def add_date_columns(table: Any, features: Iterable[Feature], tokens: Sequence[str]) -> Any:
     """Return a table whose columns of dates are read, in steps that name what is used twice.
 
     Of a :class:`~discreet.Date` its column holds days since the first as doubles; of a
@@ -53,27 +53,27 @@ def add_date_columns(table: Any, schema: Schema) -> Any:
     Parameters
     ----------
     table : ibis.Table
-    schema : Schema
+    features : iterable of Feature
+        Those that are not dates are left as they are.
+    tokens : sequence of str
+        Spellings of missing.
     """
-    features = {
-        feature.name: feature
-        for feature in schema.features
-        if isinstance(feature, (Date, DatePart))
+    dates_by_name = {
+        feature.name: feature for feature in features if isinstance(feature, (Date, DatePart))
     }
-    if not features:
+    if not dates_by_name:
         return table
-    tokens = schema.missing_tokens
     if table.get_backend().name == "sqlite":
         numbers: dict[str, Any] = {}
-        for name, feature in features.items():
+        for name, feature in dates_by_name.items():
             text = _drop_missing(compare_bytewise(table[name], name), tokens)
             by = feature.by if isinstance(feature, DatePart) else "day"
             numbers |= {_name(name, "n"): _make_python_reader(by)(text), _name(name, "t"): text}
         rows = table.mutate(**numbers)
     else:
-        rows = _number_moments(_read_moments(table, [*features], tokens), features)
+        rows = _number_moments(_read_moments(table, [*dates_by_name], tokens), dates_by_name)
     read_columns = {}
-    for name, feature in features.items():
+    for name, feature in dates_by_name.items():
         invalid_text = rows[_name(name, "n")].isnull().ifelse(rows[_name(name, "t")], _null_text())
         if isinstance(feature, Date):
             first_day = make_double(float((feature.first - EPOCH).days))
@@ -167,7 +167,8 @@ def _read_typed(column: Any, name: str) -> tuple[Any, Any, Any]:
     column_type = column.type()
     text, day, hour = column.cast("string"), ibis.null("date"), ibis.null("float64")
     if column_type.is_timestamp() or column_type.is_date():
-        moment = _move_to_utc(column)
+        # with a zone in UTC: tables are refused in sessions that have another one
+        moment = column
         day = moment.date() if column_type.is_timestamp() else moment
         is_within = (day >= ibis.date(1, 1, 1)) & (day <= ibis.date(9999, 12, 31))
         moment = is_within.ifelse(moment, ibis.null(moment.type()))
@@ -252,27 +253,6 @@ def _drop_missing(text: Any, tokens: Sequence[str]) -> Any:
 def _floor(number: Any) -> Any:
     """Round doubles down, to doubles."""
     return number.floor().cast("float64")
-
-
-def _move_to_utc(column: Any) -> Any:
-    """A point in time without its zone, as UTC; dates and points without one as they are."""
-    if column.type().is_date() or column.type().timezone is None:
-        return column
-    if column.get_backend().name in ("duckdb", "postgres"):  # whatever the session's zone is
-        return _make_zone_function()("UTC", column)
-    return column
-
-
-@cache
-def _make_zone_function() -> Any:
-    import ibis
-
-    def without_types(zone: Any, moment: Any) -> Any:
-        """Is the engine's."""
-
-    return ibis.udf.scalar.builtin(
-        without_types, name="timezone", signature=(("string", "timestamp('UTC')"), "timestamp")
-    )
 
 
 @cache

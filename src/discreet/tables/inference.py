@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
 from typing import Any
 
 from discreet.errors import PrivacyWarning, SchemaError
 from discreet.schema.cells import is_missing
+from discreet.schema.dates import Date
 from discreet.schema.schema import (
     Categorical,
     Feature,
@@ -22,6 +24,7 @@ from discreet.schema.schema import (
     format_value,
 )
 from discreet.tables.columns import find_fractions, read_numbers
+from discreet.tables.date_expressions import INVALID_SUFFIX, add_date_columns
 from discreet.tables.engines import fetch_arrow, get_source_kind, handle_read_errors, open_rows
 from discreet.tables.identifiers import IDENTIFIER_REASON, TOO_MANY_VALUES_REASON, is_identifier
 
@@ -131,6 +134,10 @@ class _Reader:
         """The feature of a column; None where it is left out, with a reason."""
         column_type = self.table[name].type()
         is_text = not column_type.is_numeric()
+        if column_type.is_date() or column_type.is_timestamp() or column_type.is_string():
+            date_feature = None if categorical else self._read_date(name)
+            if date_feature is not None:
+                return date_feature
         if not categorical and (not is_text or (self.numbers_as_text and column_type.is_string())):
             numeric_feature = self._read_numeric(name, column_type.is_integer())
             if numeric_feature is not None or name in self.left_out:
@@ -176,6 +183,20 @@ class _Reader:
             self.left_out[name] = IDENTIFIER_REASON
             return None
         return Numeric(name, lower, upper, integer=is_whole)
+
+    def _read_date(self, name: str) -> Date | None:
+        """Bounds of a column of dates; None if it holds something else, or too little."""
+        rows = add_date_columns(self.table, [Date(name, date.min, date.max)], self.tokens)
+        days, invalid_text = rows[name], rows[name + INVALID_SUFFIX]
+        aggregates = {"lower": days.min(), "upper": days.max(), "wrong": invalid_text.count()}
+        extremes = fetch_arrow(rows.agg(**aggregates)).to_pylist()[0]
+        if extremes["wrong"] or extremes["lower"] is None:
+            return None
+        first, last = (date.min + timedelta(days=extremes[key]) for key in ("lower", "upper"))
+        if first == last:
+            first = min(first, date.max - timedelta(days=1))
+            last = first + timedelta(days=1)
+        return Date(name, first, last, by="month")
 
     def read_values(self, name: str, value_noun: str) -> list[Value]:
         """Sorted distinct values that are not missing; whole numbers where all are."""

@@ -49,7 +49,8 @@ class Queries:
     def __init__(
         self, table: Any, schema: Schema, weights: str | None, cells: Mapping[str, Cells]
     ) -> None:
-        self.table = table = add_date_columns(table, schema)
+        table = add_date_columns(table, schema.features, schema.missing_tokens)
+        self.table = table
         self.schema, self.weights, self.cells = schema, weights, cells
         self.numeric_features = [f for f in schema.features if isinstance(f, Numeric)]
         self.class_cells = Cells.from_schema(schema, schema.target)

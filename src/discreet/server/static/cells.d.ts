@@ -20,6 +20,7 @@ export declare class DrawError extends Error {
 export declare class Cells {
     #private;
     feature: Feature;
+    values: import("./types.js").Value[] | undefined;
     name: string;
     rules: Rules;
     cutPoints: number[];

@@ -5,6 +5,7 @@
  * @module cells
  */
 
+import { countDays, findPartCell, formatUnits, isDate, listPartValues, readBounds } from "./dates.js";
 import { findPlaces } from "./random.js";
 
 /** @import { Answer, Choice, Feature, Reason, Rules } from "./types.js" */
@@ -32,12 +33,13 @@ export class Cells {
    * @param {number[]} [cutPoints] Cut points of a number.
    */
   constructor(feature, rules, cutPoints = []) {
-    const { name, values, optional } = feature, properSize = values ? values.length : cutPoints.length + 1;
+    const { name, optional } = feature, values = feature.values ?? listPartValues(feature), properSize = values ? values.length : cutPoints.length + 1;
     this.feature = feature;
+    this.values = values;
     this.name = name;
     this.rules = rules;
     this.cutPoints = cutPoints;
-    this.otherCell = values && rules.unseen === "other" ? properSize : null;
+    this.otherCell = feature.values && rules.unseen === "other" ? properSize : null;
     this.size = properSize + Number(this.otherCell !== null) + Number(optional);
     this.missingCell = optional ? this.size - 1 : null;
     this.cellByText = new Map(values?.map((value, k) => [formatValue(value), k]));
@@ -45,7 +47,7 @@ export class Cells {
 
   /** @returns {Choice[]} */
   get choices() {
-    const { values, lower, upper, integer } = this.feature;
+    const { values } = this, { lower, upper, integer } = readBounds(this.feature);
     const step = Number(integer ?? false), edges = [lower, ...this.cutPoints, Number(upper) + step];
     return Array.from({ length: this.size }, (_, cell) => {
       const base = { answer: { cell }, value: null, between: null };
@@ -53,6 +55,10 @@ export class Cells {
       if (cell === this.otherCell) return { ...base, kind: "other", label: "(other)" };
       if (values) return { ...base, kind: "value", label: formatValue(values[cell]), value: values[cell] };
       const low = Number(edges[cell]), high = Number(edges[cell + 1]) - step;
+      if (isDate(this.feature)) {
+        const [lowText, highText] = formatUnits(this.feature, low, high);
+        return { ...base, kind: "bin", label: lowText === highText ? lowText : `${lowText} to ${highText}` };
+      }
       const label = low === high ? formatShort(low) : `${formatShort(low)} to ${formatShort(high)}`;
       return { ...base, kind: "bin", label, between: [low, high] };
     });
@@ -65,24 +71,25 @@ export class Cells {
    * @returns {number}
    */
   encodeAnswer(answer, acceptsLabels = false) {
-    const { name, feature, rules } = this;
+    const { name, feature, rules, values } = this;
     if (typeof answer === "object" && answer !== null) {
       const cell = Number(answer.cell);
       if (Number.isInteger(cell) && cell >= 0 && cell < this.size) return cell;
       throw new DrawError("cell", `there are ${this.size} choices, and this is none of them`, name);
     }
-    if (feature.values) {
-      const cell = this.#findValueCell(answer);
+    if (values) {
+      const cell = this.#findValueCell(answer) ?? (feature.values || isMissing(answer, rules) ? undefined : findPartCell(feature, answer));
       if (cell !== undefined) return cell;
     } else if (acceptsLabels && typeof answer === "string") {
       const cells = findPlaces(this.choices.map((choice) => choice.label === answer));
       if (cells.length === 1) return cells[0];
       if (cells.length) throw new DrawError("ambiguous", "this names several answers; write the number itself", name);
     }
-    const number = feature.values ? NaN : parseNumber(feature, rules, answer);
+    const number = values ? NaN : parseNumber(feature, rules, answer);
     if (!Number.isNaN(number)) return this.cutPoints.filter((edge) => edge <= number).length;
-    if (this.missingCell !== null && (!feature.values || isMissing(answer, rules))) return this.missingCell;
+    if (this.missingCell !== null && (!values || isMissing(answer, rules))) return this.missingCell;
     if (isMissing(answer, rules)) throw makeMissingError(name);
+    if (values && !feature.values) throw new DrawError("date", "this is not a date", name);
     if (this.otherCell === null) throw new DrawError("unknown", "this is not one of the public values", name);
     return this.otherCell;
   }
@@ -114,10 +121,14 @@ const NUMBER_PATTERN = /^[\t-\r ]*([-+]?)(?:((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+
  * @type {(feature: Feature, rules: Rules, answer: Answer) => number}
  */
 export function parseNumber(feature, rules, answer) {
-  const { name, lower, upper, optional, integer } = feature;
-  const low = lower ?? -Infinity, high = upper ?? Infinity;
+  const { name, optional } = feature, { lower, upper, integer } = readBounds(feature);
+  const low = Number(lower ?? -Infinity), high = Number(upper ?? Infinity);
   let number = NaN;
-  if (typeof answer === "string" && !isMissing(answer, rules)) {
+  if (isDate(feature)) {
+    const days = isMissing(answer, rules) ? NaN : countDays(feature, answer);
+    if (days === null) throw new DrawError("date", "this is not a date", name);
+    number = days;
+  } else if (typeof answer === "string" && !isMissing(answer, rules)) {
     const [, sign, digits, infinityName] = NUMBER_PATTERN.exec(answer) ?? [null];
     if (sign === undefined) throw new DrawError("number", "this is not a number", name);
     number = Number(`${sign}${infinityName ? "Infinity" : digits ?? "NaN"}`);

@@ -20,6 +20,7 @@
  */
 
 import { Cells, DrawError, parseNumber } from "./cells.js";
+import { listPartValues, readBounds } from "./dates.js";
 import { CELL_ORACLES, drawPlace, MEAN_ORACLES, perturb } from "./mechanisms.js";
 import { lossOf } from "./promise.js";
 import { SystemSource } from "./random.js";
@@ -180,7 +181,7 @@ function makePlanDevice(body) {
   /** @type {(name: string) => Cells} */
   const getCells = (name) => requireAsked(cells.get(name), name);
   /** @type {(name: string) => boolean} */
-  const isNumeric = (name) => !getCells(name).feature.values && (averagedNames.has(name) || !Object.hasOwn(edges, name));
+  const isNumeric = (name) => !getCells(name).values && (averagedNames.has(name) || !Object.hasOwn(edges, name));
   questions.forEach((question, k) => {
     const { features, power, mechanism, parameters, weight, candidate } = question;
     const sizes = features.map((name) => (power ? 1 : getCells(name).size));
@@ -204,7 +205,7 @@ function makePlanDevice(body) {
   function projectAnswers(answers) {
     const { centre, scale, matrix, components } = /** @type {Projection} */ (projection);
     const values = components.map(() => 0);
-    originalSchema.features.filter((feature) => !feature.values).forEach((feature, j) => {
+    originalSchema.features.filter((feature) => !feature.values && !listPartValues(feature)).forEach((feature, j) => {
       const number = parseNumber(feature, originalSchema, getAnswer(answers, feature.name));
       if (Math.abs(number) === Infinity) throw new DrawError("outside", "infinity is not an answer", feature.name);
       const z = toFinite((number - centre[j]) / scale[j]);
@@ -225,7 +226,7 @@ function makePlanDevice(body) {
       const { features } = questions[question];
       const asksProjected = features.some((name) => !originalNames.includes(name));
       if (projection === null) return [...features, schema.target];
-      const askedFeatures = originalSchema.features.filter((feature) => features.includes(feature.name) || (asksProjected && !feature.values));
+      const askedFeatures = originalSchema.features.filter((feature) => features.includes(feature.name) || (asksProjected && !feature.values && !listPartValues(feature)));
       return [...askedFeatures.map((feature) => feature.name), schema.target];
     },
     choices(name) {
@@ -262,7 +263,7 @@ function makePlanDevice(body) {
       }
       const vector = new Array(features.length * targetCells.size).fill(0);
       features.forEach((name, j) => {
-        const { lower, upper } = getCells(name).feature, high = Number(upper), low = Number(lower);
+        const { lower, upper } = readBounds(getCells(name).feature), high = Number(upper), low = Number(lower);
         const t = Math.min(Math.max(toFinite((columns.get(name) - (high + low) / 2) / ((high - low) / 2)), -1), 1);
         vector[j * targetCells.size + classCell] = power === 1 ? t : 2 * t * t - 1;
       });

@@ -5,6 +5,7 @@
  * @module questions
  */
 
+import { isDate } from "./dates.js";
 import { DrawError } from "./draw.js";
 import { readNumber } from "./numbers.js";
 import { formatNumber, h, say } from "./show.js";
@@ -81,15 +82,17 @@ function makeField(collection, name, personal, words, answers, isOnlyField) {
   let readAnswer;
   if (!choices) {
     const skipBox = h("input", { type: "checkbox", id: `${id}-missing`, checked: previousAnswer === null, change: () => { input.disabled = skipBox.checked; } });
-    input = h("input", { type: "text", inputmode: feature.integer && feature.lower >= 0 ? "numeric" : "decimal", id, autocomplete: "off", "aria-describedby": describedBy,
+    const isDateField = isDate(feature), bounds = isDateField ? { type: "date", min: feature.lower, max: feature.upper } : { type: "text" };
+    input = h("input", { ...bounds, inputmode: feature.integer && feature.lower >= 0 ? "numeric" : "decimal", id, autocomplete: "off", "aria-describedby": describedBy,
       ...(isOnlyField ? labelledBy : { "aria-label": words.wording }), value: typeof previousAnswer === "string" ? previousAnswer : "", disabled: previousAnswer === null });
     readAnswer = () => {
       if (feature.optional && skipBox.checked) return null;
+      if (isDateField) return input.value;
       const reading = readNumber(input.value, { ...feature, clips: collection.document.schema?.outliers === "clip" });
       if ("question" in reading) throw new AmbiguousNumber(reading.question);
       return reading.text;
     };
-    const rangeHint = feature.lower === null || feature.lower === undefined ? "" : say(feature.integer ? "answer.whole" : "answer.range", { low: formatNumber(feature.lower, 6), high: formatNumber(feature.upper, 6) });
+    const rangeHint = isDateField ? say("answer.date", formatBounds(feature)) : feature.lower === null || feature.lower === undefined ? "" : say(feature.integer ? "answer.whole" : "answer.range", { low: formatNumber(feature.lower, 6), high: formatNumber(feature.upper, 6) });
     content.push(h("p", { class: "hint", id: `${id}-bounds` }, rangeHint), input,
       feature.optional && h("label", { class: "choice", for: `${id}-missing` }, skipBox, h("span", {}, say("answer.missing"))));
   } else if (choices.length > MAX_RADIOS) {
@@ -114,8 +117,9 @@ function makeField(collection, name, personal, words, answers, isOnlyField) {
         reason = "ambiguous";
         placeholderValues = { written: input.value.trim(), ...error.readings };
       } else if (!(error instanceof DrawError)) throw error;
-      else reason = ["number", "whole", "outside", "missing"].includes(error.reason) ? error.reason : "unknown";
+      else reason = ["number", "date", "whole", "outside", "missing"].includes(error.reason) ? error.reason : "unknown";
     }
+    if (isDate(feature) && !choices && reason) reason = reason === "outside" ? "early" : "date";
     problemLine.replaceChildren(...(reason ? [say(`problem.${reason === "missing" && !choices ? "empty" : reason}`, placeholderValues)] : []));
     input.toggleAttribute("aria-invalid", Boolean(reason));
     if (reason) input.setAttribute("aria-invalid", "true");
@@ -136,4 +140,4 @@ class AmbiguousNumber extends Error {
 }
 
 /** @type {(feature: JsonObject) => { [name: string]: string }} */
-const formatBounds = (feature) => ({ low: formatNumber(feature.lower ?? 0, 6), high: formatNumber(feature.upper ?? 0, 6) });
+const formatBounds = (feature) => (isDate(feature) ? { low: feature.lower, high: feature.upper } : { low: formatNumber(feature.lower ?? 0, 6), high: formatNumber(feature.upper ?? 0, 6) });

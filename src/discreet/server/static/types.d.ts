@@ -58,11 +58,11 @@ export interface ReportOptions {
  * no hashes, unless a function is passed), `hash` (the function that was passed is not SHA-256).
  * Of the call: `group`, `device` (drawn by hand, or not), `personal`.
  * Of an answer, whose name is in `field`: `unasked`, `missing`, `unknown` (not a public
- * value), `ambiguous` (a label of several bins), `number`, `whole`, `outside` (the bounds), `cell`.
+ * value), `ambiguous` (a label of several bins), `number`, `date`, `whole`, `outside` (the bounds), `cell`.
  */
 export type Reason =
   | "document" | "digest" | "version" | "unprotected" | "insecure" | "hash" | "group" | "device" | "personal"
-  | "unasked" | "missing" | "unknown" | "ambiguous" | "number" | "whole" | "outside" | "cell";
+  | "unasked" | "missing" | "unknown" | "ambiguous" | "number" | "date" | "whole" | "outside" | "cell";
 
 export type JsonObject = { [name: string]: any };
 export type Value = string | number | boolean;
@@ -71,10 +71,14 @@ export interface Feature {
   name: string;
   optional: boolean;
   values?: Value[];
-  lower?: number | null;
-  upper?: number | null;
+  /** Of a date its first and last day, as text. */
+  lower?: number | string | null;
+  upper?: number | string | null;
   integer?: boolean;
+  /** Of a date: day, month or year, or its part. */
+  by?: string | null;
 }
+export type PartName = "weekday" | "month of year" | "hour";
 export interface Schema extends Rules { features: Feature[]; target: string; classes: Value[] }
 export interface Projection {
   schema: Schema;
