@@ -34,7 +34,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 from discreet import (
     Categorical,
-    Categorical,
     CentralNB,
     CryptoRandom,
     FederatedNB,
