@@ -25,6 +25,7 @@ from discreet.central.private_bounds import (
 from discreet.central.private_inference import infer_private_schema
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.privacy.guarantee import Guarantee
+from discreet.schema.draft_files import read_draft
 from discreet.schema.drafting import SchemaDraft
 from discreet.schema.inference_cost import ALL_ROWS_UNIT, InferenceCost
 from discreet.schema.schema import Categorical, Numeric, Schema
@@ -189,6 +190,22 @@ def test_a_draft_says_what_is_used_and_what_is_open(convert, tmp_path):
     again = infer_private_schema(frame, epsilon=1.0, like=replace(schema, features=(
         Numeric("age"), *schema.features[1:])))  # fmt: skip
     assert again.schema.names == schema.names
+
+
+def test_open_places_of_a_draft_in_one_line_a_column_are_read(tmp_path):
+    path = tmp_path / "draft.yaml"
+    path.write_text(
+        "format: discreet/schema\nversion: 2\ntarget: {ill: [FILL-IN]}\nfeatures:\n"
+        "  age: FILL-IN..FILL-IN whole\n  weight: FILL-IN..FILL-IN real, never missing\n"
+        "  contract: [FILL-IN]\n  odd: FILL-IN\n  joined: FILL-IN..FILL-IN by month\n"
+    )
+    draft = read_draft(path)
+    assert (draft.target, draft.classes) == ("ill", None)
+    age, weight, contract, odd, joined = draft.columns
+    assert (age.kind, age.integer, age.optional) == ("numeric", True, True)
+    assert (weight.kind, weight.integer, weight.optional) == ("numeric", False, False)
+    assert (contract.kind, odd.kind, joined.type) == ("categorical", "", "date")
+    assert all(column.open_fields for column in draft.columns)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from discreet.central.inference_plan import (
     CLASS_WEIGHT,
     InferencePlan,
     count_steps,
+    holds_dates,
     plan_inference,
 )
 from discreet.central.private_bounds import (
@@ -52,7 +53,7 @@ __all__ = ["PrivateInference", "infer_priced_schema", "infer_private_schema"]
 USUAL_MISSING_TOKENS = ("?", "NA", "N/A", "n/a", "#N/A", "null", "NULL")
 """Spellings of missing in CSV files, where the caller lists none; public, whatever the file has."""
 
-DATE_REASON = "dates are not inferred; make numbers or text of them"
+DATE_REASON = "dates are not inferred; give what is known of it, or make numbers or text of it"
 BOUNDS_REASON = (
     "no numbers stand out from the noise; give its bounds, a larger epsilon or fewer columns"
 )
@@ -272,7 +273,8 @@ def _complete_column(
     column: ColumnDraft, bounds: tuple[float, float] | None, values: Sequence[Any] | None
 ) -> ColumnDraft:
     if bounds is not None:
-        column = replace(column, kind="numeric", bounds=(float(bounds[0]), float(bounds[1])))
+        is_date = holds_dates(column)
+        column = replace(column, kind=column.kind if is_date else "numeric", bounds=bounds)
     if values is not None:
         column = replace(column, kind="categorical", values=tuple(values))
     if not column.open_fields and not column.is_temporal:
@@ -326,7 +328,7 @@ class _ColumnRelease:
 
     def infer_feature(self, column: ColumnDraft) -> Feature | None:
         """Infer what is open of a column; None where it is left out, with a reason."""
-        if column.is_temporal:
+        if column.is_temporal or (column.open_fields and holds_dates(column)):
             self.left_out[column.name] = DATE_REASON
             return None
         if not column.open_fields:

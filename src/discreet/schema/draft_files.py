@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from discreet.errors import FormatError, SchemaError
 from discreet.files.atomic_writing import error_context, read_text
 from discreet.files.documents import parse_document
 from discreet.files.yaml_text import convert_yaml_to_json
-from discreet.schema.drafting import ColumnDraft, SchemaDraft
+from discreet.schema.drafting import ColumnDraft, FeatureKind, SchemaDraft
 from discreet.schema.schema import FILL_IN_MARK, Categorical, Schema
 
 __all__ = ["coerce_draft", "merge_draft", "read_draft"]
@@ -57,19 +58,31 @@ def read_draft(path: str | Path) -> SchemaDraft:
             return coerce_draft(Schema.from_json(text))
         document = parse_document(text, "schema")
         entries, target = document.get("features"), document.get("target")
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries):
+            entries = {str(entry.get("name")): entry for entry in entries}
+        if not isinstance(entries, dict):
             raise FormatError("its features are not a list of columns; write one with schema new")
-        columns = tuple(_read_column(entry) for entry in entries)
         classes = document.get("classes")
+        if isinstance(target, dict) and len(target) == 1:
+            ((target, classes),) = target.items()
+        columns = tuple(_read_column(name, entry) for name, entry in entries.items())
         draft = SchemaDraft(columns, classes=None if _is_open(classes) else tuple(classes or ()))
         return replace(draft, target="" if _is_open(target) else str(target))
 
 
-def _read_column(entry: dict[str, Any]) -> ColumnDraft:
-    name, kind = entry.get("name"), entry.get("kind")
-    if not isinstance(name, str) or kind not in ("numeric", "categorical", FILL_IN_MARK):
+def _read_column(name: str, entry: Any) -> ColumnDraft:
+    """A column of a draft, in the long form or in one line, open or not."""
+    if FILL_IN_MARK not in json.dumps(entry):
+        features = [entry] if isinstance(entry, dict) and "name" in entry else {name: entry}
+        document = {"format": "discreet/schema", "version": Schema.version, "features": features}
+        placeholder = {"target": f"not {name}", "classes": ["no", "yes"]}
+        return coerce_draft(Schema.from_json(json.dumps({**document, **placeholder}))).columns[0]
+    if not isinstance(entry, dict):
+        return _read_open_line(name, entry)
+    kind = entry.get("kind")
+    if kind not in ("numeric", "categorical", FILL_IN_MARK):
         raise FormatError(
-            f"{name!r}: its kind is {kind!r}; write numeric or categorical, or leave {FILL_IN_MARK}"
+            f"{name}: its kind is {kind!r}; write numeric or categorical, or leave {FILL_IN_MARK}"
         )
     bounds, values = (entry.get("lower"), entry.get("upper")), entry.get("values")
     has_bounds = kind == "numeric" and not any(map(_is_open, bounds))
@@ -82,6 +95,18 @@ def _read_column(entry: dict[str, Any]) -> ColumnDraft:
         bounds=(float(bounds[0] or 0), float(bounds[1] or 0)) if has_bounds else None,
         optional=entry.get("optional") is not False,
     )
+
+
+def _read_open_line(name: str, line: Any) -> ColumnDraft:
+    """A column in one line with a mark: a list, a range, or nothing but the mark."""
+    if isinstance(line, list) or str(line).startswith("one of"):
+        return ColumnDraft(name, "categorical", optional=isinstance(line, list))
+    text = str(line)
+    is_optional = not text.endswith("never missing")
+    if " by " in text:
+        return ColumnDraft(name, type="date", optional=is_optional)
+    kind: FeatureKind = "numeric" if ".." in text else ""
+    return ColumnDraft(name, kind, "whole" in text, optional=is_optional)
 
 
 def _is_open(value: Any) -> bool:
