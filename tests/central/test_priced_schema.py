@@ -92,7 +92,7 @@ def test_columns_in_which_nothing_stands_out_are_left_out_with_a_reason(tmp_path
         name=[f"person {i}" for i in range(ROWS)],
     )
     inference = infer(path)
-    assert inference.schema.names == ("age",)
+    assert inference.schema.names == ["age"]
     assert "neither numbers nor text stand out" in inference.left_out["nothing"]
     assert "as in identifiers" in inference.left_out["name"]
     without_delta = infer(path, delta=0, classes=["no", "yes"])
@@ -121,7 +121,7 @@ def test_a_million_different_texts_take_no_more_memory_than_some(tmp_path):
     ).to_parquet(tmp_path / "people.parquet")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     schema = infer(tmp_path / "people.parquet", delta=1e-12).schema
-    assert schema.names == ("age",)
+    assert schema.names == ["age"]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000, "in KiB"
 
 
@@ -180,16 +180,55 @@ def test_a_draft_says_what_is_used_and_what_is_open(convert, tmp_path):
     frame = make_frame()
     draft = SchemaDraft.from_frame(frame.drop(columns=["when", "visits"]), "ill")
     path = tmp_path / "draft.yaml"
-    path.write_text(draft.to_yaml().replace("values: [FILL-IN]", "values: [month, year]"))
+    path.write_text(draft.to_yaml().replace("contract: [FILL-IN]", "contract: [month, year]"))
     schema = infer_private_schema(
         convert(frame), epsilon=1.0, like=path, classes=["no", "yes"]
     ).schema
-    assert schema.names == ("age", "contract", "smokes")
+    assert schema.names == ["age", "contract", "smokes"]
     assert schema.target == "ill"
     assert schema["contract"].values == ("month", "year")  # type: ignore[union-attr]
     again = infer_private_schema(frame, epsilon=1.0, like=replace(schema, features=(
-        Numeric("age"), *schema.features[1:])))  # fmt: skip
+        Numeric("age"), *schema.features[1:]), inference=None))  # fmt: skip
     assert again.schema.names == schema.names
+
+
+OPEN_DRAFT = """
+format: discreet/schema
+version: 2
+target: {ill: [no, yes]}
+features: {age: FILL-IN, contract: [month, year]}
+"""
+
+
+def write_likes(folder: Path) -> list[Any]:
+    """Schemas and drafts whose categories or bounds came from data."""
+    texts = {
+        "open.yaml": OPEN_DRAFT + "inferred: true\n",
+        "priced.yaml": OPEN_DRAFT + "inference: {epsilon: 1}\n",
+        "whole.yaml": PRICED.to_yaml(),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return [PRICED, replace(PRICED, inference=None, inferred=True), *map(folder.joinpath, texts)]
+
+
+def test_what_was_inferred_before_does_not_pass_for_known(tmp_path):
+    paid: list[Guarantee] = []
+    for like in write_likes(tmp_path):
+        with pytest.raises(SchemaError, match="was inferred from data"):
+            infer(make_frame(), charge=paid.append, like=like)
+    assert not paid
+
+
+@pytest.mark.slow
+def test_twin_a_draft_that_forgets_where_it_is_from(monkeypatch, tmp_path):
+    """Known bad: the categories are free, and the models of the schema do not say so."""
+    monkeypatch.setattr("discreet.schema.draft_files._require_known", lambda *given: None)
+    for like in write_likes(tmp_path)[2:4]:
+        schema = infer(make_frame(), like=like).schema
+        assert schema["contract"].values == ("month", "year")
+        assert schema.inference.epsilon == 1.0, "what the categories cost is nowhere"
+        assert not schema.inferred
 
 
 def test_open_places_of_a_draft_in_one_line_a_column_are_read(tmp_path):
@@ -339,6 +378,23 @@ def test_a_schema_by_rows_is_refused_where_all_rows_of_a_person_are_promised():
     assert guarantee.include_schema(by_person).unit == guarantee.unit
 
 
+def test_what_does_not_go_together_is_refused_before_it_is_paid():
+    budget, frame = MemoryLedger(9.0), pd.DataFrame({"age": X[:, 0], "id": np.arange(300) // 2})
+    for options in ({}, {"person_weighting": False}, {"delta": 1e-6}):
+        nb = CentralNB(1.0, schema=PRICED, person="id", rows_per_person=3, budget=budget, **options)
+        with pytest.raises(PrivacyError, match="infer it again with person="):
+            nb.fit(frame, Y)
+    assert not budget.read().entries
+    assert Guarantee(1e300).include_schema(PRICED).epsilon == 1e300
+
+
+def test_a_schema_by_persons_is_for_whole_records_too():
+    by_person = replace(PRICED, inference=InferenceCost(0.25, unit=ALL_ROWS_UNIT))
+    assert Guarantee(1.0).include_schema(by_person).unit == Guarantee(1.0).unit
+    local = Guarantee(1.0, unit="everything that one person answers", trust="local")
+    assert local.include_schema(by_person).unit == f"{local.unit}; {ALL_ROWS_UNIT}"
+
+
 @pytest.mark.slow
 def test_a_seed_ends_the_promise_of_the_schema_and_of_its_models():
     frame = make_frame()[["age", "ill"]]
@@ -375,7 +431,7 @@ def test_people_with_several_rows_count_once(tmp_path):
     visits = np.repeat(np.arange(4_000), 5)
     path = write(tmp_path, who=visits, age=visits % 80 + 10.0)
     schema = infer(path, person="who").schema
-    assert schema.names == ("age",)
+    assert schema.names == ["age"]
     assert schema.inference.unit == ALL_ROWS_UNIT
     assert "who" not in schema.to_json()
 

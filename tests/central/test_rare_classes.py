@@ -54,6 +54,8 @@ def fit(X, y, seed: int = 0, epsilon: float = 1.0, **options) -> CentralNB:
         ([-40.0, 900.0], 35.0, True),
         ([-40.0, 20.0], 35.0, False),  # hardly anybody is there
         ([0.0, 0.0], 0.0, False),
+        ([-500.0, 500.0], 35.0, False),  # noise that adds up to nobody has no shares
+        ([-500.0, 100.0], 35.0, False),
         ([10.0, 500.0, 490.0], 1.0, False),  # of two classes only
         ([500.0], 0.0, False),
     ],

@@ -21,6 +21,7 @@ from discreet.errors import PrivacyError, SchemaError
 from discreet.federated.agreement.description import describe_agreement
 from discreet.federated.agreement.manifest import Manifest
 from discreet.federated.service.provider import ProviderInput, _count_source
+from discreet.schema.inference_cost import ALL_ROWS_UNIT, InferenceCost
 from discreet.tables.contributions import select_person_rows
 
 K = 3
@@ -75,6 +76,15 @@ def test_all_rows_of_a_person_cost_at_most_epsilon(judged):
     manifest = manifest_for(judged=judged)
     assert worst_cost(manifest) <= Fraction(manifest.epsilon)
     assert judged or worst_cost(manifest) > Fraction(manifest.epsilon) * 9 / 10
+
+
+def test_a_schema_that_was_inferred_by_rows_is_refused_before_anybody_counts():
+    manifest = manifest_for()
+    by_rows = replace(manifest.schema, inference=InferenceCost(0.25))
+    with pytest.raises(PrivacyError, match="infer it again with person="):
+        replace(manifest, schema=by_rows)
+    by_person = replace(by_rows, inference=InferenceCost(0.25, unit=ALL_ROWS_UNIT))
+    assert replace(manifest, schema=by_person).guarantee.include_schema(by_person).epsilon == 1.25
 
 
 def test_twin_noise_for_one_row(monkeypatch):

@@ -48,6 +48,7 @@ from discreet.cli import main
 from discreet.model.noisy_scores import NoisyScores
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import SeededRandom
+from discreet.schema.inference_cost import ALL_ROWS_UNIT
 from discreet.schema.projection import Projection
 from discreet.tables.contributions import ContributionBound
 
@@ -318,6 +319,25 @@ def test_the_promise_to_a_person_says_how_many_rows_are_used():
 
 
 # ---- what is promised
+
+
+def test_promises_for_rows_and_for_persons_say_what_both_rest_on():
+    model, frame = make_model("cells"), make_frame(RECORDS * 5)
+    frame["id"] = np.arange(len(frame)) // 3
+    rows, truth = frame[["a", "b", "id"]], frame["c"].to_numpy()
+    by_row = replace(model, guarantee=Guarantee(1.0))
+    by_person = replace(model, guarantee=Guarantee(1.0, unit=f"{ALL_ROWS_UNIT} (of which 2)"))
+    person = {"person": "id", "rows_per_person": 2}
+
+    def score(scored_model, **options):
+        return score_privately(scored_model, rows, truth, 0.2, budget=MemoryLedger(1.0), **options)
+
+    assert "each scored row is of another person" in score(by_person).promise
+    same = score(by_row, same_people=True, **person).promise
+    assert "each person has one row in the model's data" in same
+    for scores in (score(by_row), score(by_person, same_people=True, **person)):
+        assert "each scored row" not in scores.promise
+        assert "each person has one row" not in str(scores.with_model)
 
 
 @pytest.mark.slow

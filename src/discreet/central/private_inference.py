@@ -50,9 +50,6 @@ from discreet.tables.contributions import ContributionBound, MissingPerson
 
 __all__ = ["PrivateInference", "infer_priced_schema", "infer_private_schema"]
 
-USUAL_MISSING_TOKENS = ("?", "NA", "N/A", "n/a", "#N/A", "null", "NULL")
-"""Spellings of missing in CSV files, where the caller lists none; public, whatever the file has."""
-
 DATE_REASON = "dates are not inferred; give what is known of it, or make numbers or text of it"
 BOUNDS_REASON = (
     "no numbers stand out from the noise; give its bounds, a larger epsilon or fewer columns"
@@ -191,14 +188,12 @@ def infer_private_schema(
             f"rows_per_person={rows_per_person!r} needs person=, the column that says whose a row "
             "is; without it each row is a person"
         )
-    counter = ColumnCounter.open(source, target, table=table_name, bound=bound)
+    if isinstance(missing_tokens, str):
+        raise SchemaError(f"missing_tokens is {missing_tokens!r}; write a list, such as ['?']")
+    counter = ColumnCounter.open(
+        source, target, table=table_name, bound=bound, tokens=missing_tokens
+    )
     draft = _complete_draft(counter.draft, target, like, classes, values, bounds, drop)
-    tokens = missing_tokens
-    if tokens is None:
-        tokens = USUAL_MISSING_TOKENS if counter.is_csv else ()
-    if isinstance(tokens, str):
-        raise SchemaError(f"missing_tokens is {tokens!r}; write a list, such as ['?']")
-    counter = replace(counter, tokens=tuple(tokens))
     plan = plan_inference(draft, epsilon, delta, bound)
     random = as_random(random_state)
     cost = InferenceCost(
@@ -227,7 +222,7 @@ def infer_private_schema(
         missing,
         outliers="clip",
         unseen="other",
-        missing_tokens=tokens,
+        missing_tokens=counter.tokens,
         inference=cost,
     )
     return PrivateInference(schema, replace(guarantee, account=account), release.left_out)

@@ -24,6 +24,7 @@ from discreet.model.noisy_scores import NoisyScores
 from discreet.privacy.guarantee import Account, Guarantee
 from discreet.randomness import Random
 from discreet.schema.cells import encode_classes, get_columns
+from discreet.schema.inference_cost import ALL_ROWS_UNIT
 from discreet.tables.contributions import ContributionBound
 
 __all__ = [
@@ -38,6 +39,17 @@ __all__ = [
 
 RELEASE_NAME = "scores"
 """Name of the charge, and of the entry in a ledger."""
+
+SCORED_ROWS_ASSUMPTION = (
+    "each scored row is of another person; several of one person cost them that many times this "
+    "epsilon, unless person and rows_per_person say whose they are"
+)
+"""Said where the model's promise is for all rows of a person, and that of the scores is not."""
+MODEL_ROWS_ASSUMPTION = (
+    "each person has one row in the model's data; with more of them, the model costs that many "
+    "times its epsilon"
+)
+"""Said where the promise of the scores is for all rows of a person, and the model's is not."""
 
 EDGES_TWO_CLASSES = (0.55, 0.62, 0.7, 0.78, 0.86, 0.93, 0.98)
 """Confidence at which groups begin, for two classes; compared with coarser and finer grids:
@@ -178,6 +190,8 @@ def release_scores(
     ).void_if(simulated=random.simulated)
     if bound is not None:
         own_guarantee = replace(own_guarantee, unit=bound.unit)
+    elif model.guarantee.unit.startswith(ALL_ROWS_UNIT):
+        own_guarantee = replace(own_guarantee, assumptions=(SCORED_ROWS_ASSUMPTION,))
     if model.guarantee.neighbours == "replace" and same_people:
         own_guarantee = own_guarantee.as_replace()
     account = None if charge is None else charge(own_guarantee)
@@ -205,4 +219,9 @@ def compose_with_model(own_guarantee: Guarantee, model_guarantee: Guarantee) -> 
     """
     if model_guarantee.neighbours == "replace":  # what a record costs that becomes another one
         own_guarantee = own_guarantee.as_replace()
-    return replace(own_guarantee.compose_sequential(model_guarantee), account=own_guarantee.account)
+    composed = own_guarantee.compose_sequential(model_guarantee)
+    assumptions = composed.assumptions
+    covers_all_rows = own_guarantee.unit.startswith(ALL_ROWS_UNIT)
+    if covers_all_rows and not model_guarantee.unit.startswith(ALL_ROWS_UNIT):
+        assumptions += (MODEL_ROWS_ASSUMPTION,)
+    return replace(composed, account=own_guarantee.account, assumptions=assumptions)

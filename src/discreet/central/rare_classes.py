@@ -70,7 +70,8 @@ def is_surely_rare(class_counts: Floats, noise_std: float) -> bool:
     [True, True, False]
     """
     cautious_count = float(class_counts.min()) + SURE_DEVIATIONS * noise_std
-    return len(class_counts) == 2 and cautious_count < RARE_SHARE * float(class_counts.sum())
+    people = float(class_counts.sum())
+    return len(class_counts) == 2 and people > 0 and cautious_count < RARE_SHARE * people
 
 
 def compute_balance(class_counts: Floats) -> float:

@@ -313,7 +313,8 @@ class Guarantee:
             cost.epsilon,
             cost.delta,
             rho=cost.rho,
-            unit=self.unit if covers_all_rows else cost.unit,
+            # whose whole record is one row has no other rows
+            unit=self.unit if covers_all_rows or self.unit == WHOLE_RECORD_UNIT else cost.unit,
             against=self.against,
             charges=(Charge(SCHEMA_CHARGE, cost.epsilon, cost.delta),),
             simulated=cost.simulated,
@@ -326,7 +327,7 @@ class Guarantee:
         """The rho of rho-zCDP; of a pure promise epsilon^2/2, None if none is known."""
         if self.rho is not None or self.delta:
             return self.rho
-        return self.epsilon**2 / 2 * (1 + FLOAT_MARGIN)
+        return self.epsilon * self.epsilon / 2 * (1 + FLOAT_MARGIN)
 
     def compose_sequential(self, other: Guarantee) -> Guarantee:
         """Sequential composition: the same people took part in both, so the costs add up.

@@ -27,6 +27,7 @@ def coerce_draft(value: Any) -> SchemaDraft:
     if isinstance(value, SchemaDraft):
         return value
     if isinstance(value, Schema):
+        _require_known(value.inferred, value.inference)
         columns = tuple(
             ColumnDraft(feature.name, "categorical", values=feature.values)
             if isinstance(feature, Categorical)
@@ -57,6 +58,7 @@ def read_draft(path: str | Path) -> SchemaDraft:
         if FILL_IN_MARK not in text:
             return coerce_draft(Schema.from_json(text))
         document = parse_document(text, "schema")
+        _require_known(document.get("inferred"), document.get("inference"))
         entries, target = document.get("features"), document.get("target")
         if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries):
             entries = {str(entry.get("name")): entry for entry in entries}
@@ -68,6 +70,16 @@ def read_draft(path: str | Path) -> SchemaDraft:
         columns = tuple(_read_column(name, entry) for name, entry in entries.items())
         draft = SchemaDraft(columns, classes=None if _is_open(classes) else tuple(classes or ()))
         return replace(draft, target="" if _is_open(target) else str(target))
+
+
+def _require_known(inferred: Any, inference: Any) -> None:
+    """Refuse a schema that came from data: what it says would pass for known without them."""
+    if inferred or inference:
+        price_text = "without any promise" if inferred else "for a price"
+        raise SchemaError(
+            f"this schema was inferred from data {price_text}, and a draft says what is known "
+            "without them; leave it out and infer all columns together, or write what you know"
+        )
 
 
 def _read_column(name: str, entry: Any) -> ColumnDraft:

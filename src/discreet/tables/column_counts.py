@@ -34,6 +34,8 @@ from discreet.tables.person_queries import limit_person_rows
 
 __all__ = ["ColumnCounter"]
 
+USUAL_MISSING_TOKENS = ("?", "NA", "N/A", "n/a", "#N/A", "null", "NULL")
+"""Spellings of missing in CSV files, where the caller lists none; public, whatever the file has."""
 ROWS_PER_BATCH = 131_072
 """Rows, or distinct values, that are in memory at once."""
 
@@ -66,6 +68,7 @@ class ColumnCounter:
         *,
         table: str | None = None,
         bound: ContributionBound | None = None,
+        tokens: Sequence[str] | None = None,
     ) -> ColumnCounter:
         """Open a table; its columns are known by their names and declared types.
 
@@ -78,8 +81,12 @@ class ColumnCounter:
             Name of the table, for a database URL.
         bound : ContributionBound, optional
             How many rows of each person are used; without it, each row is a person.
+        tokens : sequence of str, optional
+            Spellings of missing, of ids as well; for a CSV file, the usual ones by default.
         """
         source_kind = get_source_kind(source)
+        if tokens is None:
+            tokens = USUAL_MISSING_TOKENS if source_kind == "csv" else ()
         if source_kind == "arrays":
             raise SchemaError("an array has no names of columns; give a data frame or a file")
         person = None if bound is None else bound.person
@@ -104,14 +111,9 @@ class ColumnCounter:
             columns = tuple(column for column in draft.columns if column.name != person)
             draft = replace(draft, columns=columns)
             with handle_read_errors(source):
-                limited_rows = limit_person_rows(rows, bound, [column.name for column in columns])
-                rows = hold_rows(limited_rows)
-        return cls(rows, draft.with_target(target), source)
-
-    @property
-    def is_csv(self) -> bool:
-        """Whether types of columns are unknown, and all values are text."""
-        return get_source_kind(self.source) == "csv"
+                names = [column.name for column in columns]
+                rows = hold_rows(limit_person_rows(rows, bound, names, tokens=tokens))
+        return cls(rows, draft.with_target(target), source, tuple(tokens))
 
     def count_cells(
         self, name: str, edges: Sequence[float], *, is_declared: bool

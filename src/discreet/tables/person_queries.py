@@ -46,6 +46,7 @@ def limit_person_rows(
     columns: Iterable[str],
     schema: Schema | None = None,
     *,
+    tokens: Sequence[str] = (),
     weight_name: str | None = None,
 ) -> Any:
     """The rows of a table, at most ``bound.rows_per_person`` of each person.
@@ -61,6 +62,8 @@ def limit_person_rows(
         All columns that will be used; their content decides which rows are.
     schema : Schema, optional
         How the columns are read. Without it, engines may use different rows of a person.
+    tokens : sequence of str
+        Spellings of a missing id, where there is no schema that lists them.
     weight_name : str, optional
         Add a column of this name: the weight of a row in steps of 1/1024, so that the rows of a
         person weigh at most 1 together.
@@ -79,7 +82,7 @@ def limit_person_rows(
     import ibis
 
     column_names = list(dict.fromkeys(columns))
-    person_key = _make_person_key(table, bound, () if schema is None else schema.missing_tokens)
+    person_key = _make_person_key(table, bound, tokens if schema is None else schema.missing_tokens)
     content = [
         column_content
         for name in column_names

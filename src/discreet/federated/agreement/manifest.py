@@ -201,6 +201,8 @@ class Manifest(Agreement):
                 f"rows_per_person is {limit}, but in a vertical round each person has one row, by "
                 "which tables are aligned; write 1"
             )
+        if limit > 1:  # a schema that was inferred by rows is refused before anybody counts
+            self.guarantee.include_schema(self.schema)
 
     def _check_columns(self) -> None:
         if self.label is None or self.rows is None or self.rows < 1:
