@@ -247,6 +247,23 @@ def test_open_places_of_a_draft_in_one_line_a_column_are_read(tmp_path):
     assert all(column.open_fields for column in draft.columns)
 
 
+def test_a_draft_keeps_how_values_are_spelled(tmp_path):
+    path = tmp_path / "draft.yaml"
+    for bounds in ("FILL-IN..FILL-IN", "0..9"):
+        path.write_text(
+            "format: discreet/schema\nversion: 2\ntarget: {ill: [no, yes]}\n"
+            f"features: {{age: {bounds} whole, code: [012, 1.10, no]}}\n"
+        )
+        assert read_draft(path).columns[1].values == ("012", "1.10", "no")
+
+
+def test_a_value_that_is_spelled_as_the_mark_of_an_open_place_is_left_out(tmp_path):
+    values = np.resize(["FILL-IN", "a", "b"], 3_000)
+    schema = infer(write(tmp_path, x=values), epsilon=20.0).schema
+    assert schema["x"].values == ("a", "b")
+    assert Schema.from_json(schema.to_json()) == schema
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -44,7 +44,7 @@ from discreet.randomness import Random, as_random
 from discreet.schema.draft_files import coerce_draft, merge_draft
 from discreet.schema.drafting import ColumnDraft, FeatureKind, SchemaDraft
 from discreet.schema.inference_cost import InferenceCost
-from discreet.schema.schema import Feature, Schema, Value
+from discreet.schema.schema import FILL_IN_MARK, Feature, Schema, Value
 from discreet.tables.column_counts import ColumnCounter
 from discreet.tables.contributions import ContributionBound, MissingPerson
 
@@ -385,4 +385,5 @@ class _ColumnRelease:
         value_counts = self.counter.iter_values(name, is_declared=is_declared)
         selected_values = select_values(value_counts, noise, threshold, self.random)
         self._report_query()
-        return selected_values
+        # a schema with the mark of an open place could not be read again
+        return tuple(value for value in selected_values if value != FILL_IN_MARK)

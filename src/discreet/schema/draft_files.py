@@ -54,7 +54,7 @@ def read_draft(path: str | Path) -> SchemaDraft:
     with error_context(path):
         text = read_text(path)
         if Path(path).suffix.lower() in (".yaml", ".yml"):
-            text = convert_yaml_to_json(text, "schema")
+            text = convert_yaml_to_json(text, "schema", keep_spelling=True)
         if FILL_IN_MARK not in text:
             return coerce_draft(Schema.from_json(text))
         document = parse_document(text, "schema")
