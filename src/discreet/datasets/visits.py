@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Array, Floats
+from discreet.schema.dates import DatePart
 from discreet.schema.schema import Categorical, Numeric, Schema
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ INSURANCES = ("public", "private", "none")
 
 VISITS_SCHEMA = Schema(
     [
+        DatePart("visited", "weekday", optional=False),
         Numeric("age", 0, 110, integer=True, optional=False),
         Categorical("sex", ["female", "male"], optional=False),
         Categorical("insurance", INSURANCES),
@@ -38,7 +40,7 @@ VISITS_SCHEMA = Schema(
     target="missed",
     classes=["no", "yes"],
 )
-"""Fixed and public; visit, patient and time are in the table as well."""
+"""Fixed and public; the table also says whose visit it was and numbers them."""
 
 FIRST_DAY = np.datetime64("2023-01-01")
 DAYS = 3 * 365
