@@ -289,6 +289,8 @@ def check_inclusion(way: str) -> None:
     expected = alone_epsilon + (0.5 if replaces else 0.25) if total is None else total
     assert fitted.guarantee_.epsilon == pytest.approx(expected)
     assert fitted.model_.guarantee.epsilon == fitted.guarantee_.epsilon
+    if fitted.statistics_ is not None:
+        assert fitted.statistics_.guarantee.epsilon == fitted.guarantee_.epsilon
     assert fitted.guarantee_.is_private
     (entry,) = budget.read().entries
     assert entry.epsilon == pytest.approx(alone_epsilon), "the schema was charged before"
