@@ -341,6 +341,16 @@ def test_a_schema_by_rows_is_refused_where_all_rows_of_a_person_are_promised():
     assert guarantee.include_schema(by_person).unit == guarantee.unit
 
 
+def test_a_training_by_persons_with_a_schema_by_rows_is_refused_before_it_is_paid():
+    schema = Schema([Numeric("x", 0, 9)], "y", [0, 1], inference=InferenceCost(0.1))
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "who": [1, 1, 2, 3]})
+    budget = MemoryLedger(5.0)
+    nb = CentralNB(1.0, schema=schema, person="who", rows_per_person=2, budget=budget)
+    with pytest.raises(PrivacyError, match="infer it again with person="):
+        nb.fit(frame, [0, 1, 0, 1])
+    assert budget.read().entries == ()
+
+
 @pytest.mark.slow
 def test_a_seed_ends_the_promise_of_the_schema_and_of_its_models():
     frame = make_frame()[["age", "ill"]]
