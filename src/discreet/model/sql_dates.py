@@ -58,27 +58,8 @@ class DateColumns:
         digits : str
             The number of its columns.
         """
-        character = "CHAR" if self.dialect.name == "sqlite" else "CHR"
-        blanks = " || ".join(f"{character}({blank})" for blank in BLANKS)
-        trimmed_text = f"TRIM(t{digits}, {blanks})"
-        self.texts[f"b{digits}"] = trimmed_text
-        self.texts[f"w{digits}"] = f"LTRIM(SUBSTR({trimmed_text}, 17), '0123456789:.')"
-        text, zone = f"b{digits}", f"w{digits}"
-        is_date = self._write_is_date(text, zone)
-        padded_text = write_case([(f"LENGTH({text}) = 10", f"{text} || ' 00:00'")], text)
-        self.dates[f"d{digits}"] = write_case([(is_date, padded_text)])
-        year, month, hour, minute = (
-            f"CAST(SUBSTR(d{digits}, {first}, {length}) AS INTEGER)"
-            for first, length in ((1, 4), (6, 2), (12, 2), (15, 2))
-        )
-        zone_minutes = write_case(
-            [(f"d{digits} IS NULL", "NULL"), (f"LENGTH({zone}) < 3", "0")],
-            f"60 * CAST(SUBSTR({zone}, 1, 3) AS INTEGER) + CAST(SUBSTR({zone}, 1, 1) "
-            f"|| SUBSTR(REPLACE({zone}, ':', '') || '00', 4, 2) AS INTEGER)",
-        )
-        self.fields[f"u{digits}"] = f"12 * {year} + {month} - 3"
-        # a day more, so that nothing below zero is divided
-        self.fields[f"r{digits}"] = f"1440 + 60 * {hour} + {minute} - {zone_minutes}"
+        self._add_text(digits)
+        self._add_fields(digits)
         if isinstance(feature, Date):
             days = f"{self._write_days(digits)} - {feature.first.toordinal() - FIRST_DAY}"
             double = "DOUBLE" if self.dialect.name == "duckdb" else "DOUBLE PRECISION"
@@ -138,6 +119,33 @@ class DateColumns:
         )
         return f"CASE WHEN g{digits} IS NOT NULL THEN ({months} + {moved_month}) % 12 END"
 
+    def _add_text(self, digits: str) -> None:
+        """Text without blanks b0 and its zone w0; the same d0 if it is a date, with a time."""
+        character = "CHAR" if self.dialect.name == "sqlite" else "CHR"
+        blanks = " || ".join(f"{character}({blank})" for blank in BLANKS)
+        trimmed_text = f"TRIM(t{digits}, {blanks})"
+        text, zone = f"b{digits}", f"w{digits}"
+        self.texts[text] = trimmed_text
+        self.texts[zone] = f"LTRIM(SUBSTR({trimmed_text}, 17), '0123456789:.')"
+        padded_text = write_case([(f"LENGTH({text}) = 10", f"{text} || ' 00:00'")], text)
+        self.dates[f"d{digits}"] = write_case([(self._write_is_date(text, zone), padded_text)])
+
+    def _add_fields(self, digits: str) -> None:
+        """Months u0 since the first day, and minutes r0 in UTC since the day before the date."""
+        text, zone = f"d{digits}", f"w{digits}"
+        year, month, hour, minute = (
+            f"CAST(SUBSTR({text}, {first}, {length}) AS INTEGER)"
+            for first, length in ((1, 4), (6, 2), (12, 2), (15, 2))
+        )
+        zone_minutes = write_case(
+            [(f"{text} IS NULL", "NULL"), (f"LENGTH({zone}) < 3", "0")],
+            f"60 * CAST(SUBSTR({zone}, 1, 3) AS INTEGER) + CAST(SUBSTR({zone}, 1, 1) "
+            f"|| SUBSTR(REPLACE({zone}, ':', '') || '00', 4, 2) AS INTEGER)",
+        )
+        self.fields[f"u{digits}"] = f"12 * {year} + {month} - 3"
+        # since the day before, so that nothing below zero is divided
+        self.fields[f"r{digits}"] = f"1440 + 60 * {hour} + {minute} - {zone_minutes}"
+
     def _write_days(self, digits: str) -> str:
         """Days since the first: those before the month, in the month, and from minutes."""
         day = f"CAST(SUBSTR(d{digits}, 9, 2) AS INTEGER)"
@@ -158,7 +166,7 @@ class DateColumns:
         return f"({number} {'//' if self.dialect.name == 'duckdb' else '/'} {divisor})"
 
     def _write_is_date(self, text: str, zone: str) -> str:
-        """The condition that text without blanks is a date."""
+        """The condition that text without blanks around it is a date."""
         dialect = self.dialect
         if dialect.name == "sqlite":
             return _write_is_date_without_patterns(text, zone)
