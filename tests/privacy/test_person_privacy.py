@@ -93,9 +93,7 @@ def worst_person(monkeypatch, persons, *, weighting=False, bases=OTHERS, first=S
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weighting", [False, True])
-@pytest.mark.parametrize(
-    "first", [FEW, SOME, (4_000, 4_000), MANY, RARE, MANY_AND_RARE], ids=str
-)
+@pytest.mark.parametrize("first", [FEW, SOME, (4_000, 4_000), MANY, RARE, MANY_AND_RARE], ids=str)
 def test_all_rows_of_a_person_cost_at_most_epsilon(monkeypatch, heads, first, weighting):
     persons = PERSONS if first == SOME else PERSONS[1:]
     largest = worst_person(monkeypatch, persons, weighting=weighting, first=first)
