@@ -521,7 +521,7 @@ MUTANTS = [
            "self.has_known_rows = group_spend.fit_count > 1",
            "self.has_known_rows = group_spend.fit_count > 1\nself.preparation_reason = 'recognised' if self.has_known_rows else self.preparation_reason", BUDGETS),
     Mutant("central/training.py", "train",
-           "require_paid(guarantee, planned_guarantee.include_schema(schema), f'training by {method}')",
+           "require_paid(guarantee, stated_guarantee, f'training by {method}')",
            "pass", "tests/central/test_train_command.py"),
     Mutant("cli/files.py", "require_budget_file",
            "budget_file is None and value is not None and (value is not False)",

@@ -289,6 +289,8 @@ def check_inclusion(way: str) -> None:
     expected = alone_epsilon + (0.5 if replaces else 0.25) if total is None else total
     assert fitted.guarantee_.epsilon == pytest.approx(expected)
     assert fitted.model_.guarantee.epsilon == fitted.guarantee_.epsilon
+    if fitted.statistics_ is not None:
+        assert fitted.statistics_.guarantee.epsilon == fitted.guarantee_.epsilon
     assert fitted.guarantee_.is_private
     (entry,) = budget.read().entries
     assert entry.epsilon == pytest.approx(alone_epsilon), "the schema was charged before"
@@ -337,6 +339,16 @@ def test_a_schema_by_rows_is_refused_where_all_rows_of_a_person_are_promised():
         guarantee.include_schema(PRICED)
     by_person = replace(PRICED, inference=InferenceCost(0.25, unit=ALL_ROWS_UNIT))
     assert guarantee.include_schema(by_person).unit == guarantee.unit
+
+
+def test_a_training_by_persons_with_a_schema_by_rows_is_refused_before_it_is_paid():
+    schema = Schema([Numeric("x", 0, 9)], "y", [0, 1], inference=InferenceCost(0.1))
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "who": [1, 1, 2, 3]})
+    budget = MemoryLedger(5.0)
+    nb = CentralNB(1.0, schema=schema, person="who", rows_per_person=2, budget=budget)
+    with pytest.raises(PrivacyError, match="infer it again with person="):
+        nb.fit(frame, [0, 1, 0, 1])
+    assert budget.read().entries == ()
 
 
 @pytest.mark.slow
