@@ -1567,6 +1567,8 @@ MUTANTS = [
            "self.model.guarantee.void_reasons", "()", CERTIFICATES),
     Mutant("privacy/payment.py", "find_payment",
            "state_then.make_account(account.where) == account", "True", CERTIFICATES),
+    Mutant("privacy/payment.py", "find_payment",
+           "guarantee.trust == 'central'", "False", CERTIFICATES),
     Mutant("model/sql_dialects.py", "Dialect.quote_text",
            """_refuse_unwritable(text).replace("'", "''")""", "_refuse_unwritable(text)", QUERIES),
     Mutant("model/sql_dialects.py", "Dialect.quote_name",

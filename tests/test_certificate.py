@@ -137,7 +137,7 @@ def test_the_ledger_must_be_the_one_that_paid(tmp_path: Path) -> None:
 
 
 def test_a_model_that_names_no_ledger_is_found_by_its_cost_if_only_one_fits(tmp_path: Path) -> None:
-    guarantee = Guarantee(0.5)
+    guarantee = Guarantee(0.5, trust="federated")
     ledger = Ledger.create(tmp_path / "b.json", 10.0)
     with pytest.raises(FormatError, match="none of its 0 entries costs"):
         find_payment(guarantee, ledger.read())
@@ -147,6 +147,13 @@ def test_a_model_that_names_no_ledger_is_found_by_its_cost_if_only_one_fits(tmp_
     ledger.charge(guarantee, "another round")
     with pytest.raises(FormatError, match="2 of its 2 entries cost"):
         find_payment(guarantee, ledger.read())
+
+
+def test_a_central_model_that_names_no_ledger_was_charged_to_none(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "b.json", 10.0)
+    ledger.charge(Guarantee(0.5, trust="central"), "a training that costs as much")
+    with pytest.raises(FormatError, match="the model names no ledger, so it was not charged"):
+        find_payment(Guarantee(0.5, trust="central"), ledger.read())
 
 
 def test_statistics_must_be_those_of_the_model(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def test_headers(content: bytes, names: list[str], tmp_path: Path) -> None:
         (b"", "first line is empty"),
         (b"\n1,2\n", "first line is empty"),
         (b"1,2.5,-3e4\n4,5,6\n", "holds numbers, not names"),
-        (b"\xff\xfea\x00,\x00\n\x00", "cannot be read as UTF-8"),
+        (b"\xff\xfea\x00,\x00\n\x00", "line 1 is not text in UTF-8; save it as UTF-8"),
         (b"a,a\n", "more than one column is named a"),
     ],
 )

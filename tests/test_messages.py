@@ -80,7 +80,7 @@ VALUES = {
     ("age", "thirty"): "age: 'thirty' is not a number; if it means missing, list it in "
     "missing_tokens; numbers are written like 1234.5 (row 7; the first is 0)",
     ("age", 30.5): "age: 30.5 is not a whole number although its integer is true; round it, or set "
-    "integer to false (row 7; the first is 0)",
+    "integer to false (in one line: 0..72 real) (row 7; the first is 0)",
     ("age", None): "age: a value is missing although the feature is not optional; set optional to "
     "true in the schema (row 7; the first is 0)",
     ("town", "Paris"): "town: 'Paris' is not one of the public values (Oslo, Rome); add it to the "

@@ -82,10 +82,21 @@ def test_a_line_is_a_feature(line: str) -> None:
         ("yes", "tenure: 'yes' does not say"),
         ("..", "tenure: '..' does not say"),
         ("0..72 hole", "such as tenure: 0..72"),
-        ("0..72, sometimes missing", "'0..72, sometimes missing' does not say"),
-        ("0..72 never missing", "'0..72 never missing' does not say"),
-        ("0..250,000", "'0..250,000' does not say"),
-        ("0..250_000", "'0..250_000' does not say"),
+        ("0..72, sometimes missing", "write tenure: 0..72"),
+        ("0..72, optional", "write tenure: 0..72"),
+        ("0..72, never mising", "write tenure: 0..72, never missing"),
+        ("0-72, never missing", "write tenure: 0..72, never missing"),
+        ("0..72 integer", "write tenure: 0..72 whole"),
+        ("real 0..72", "write tenure: 0..72 real"),
+        ("one of month, year", "write tenure: [month, year]"),
+        ("one of [a, b] never missing", "write tenure: one of [a, b], never missing"),
+        ("a, b, never missing", "write tenure: one of [a, b], never missing"),
+        ("'[a, b], never missing'", "write tenure: one of [a, b], never missing"),
+        ("[a, b], never missing", "a list that is never missing is written one of [month, year]"),
+        ("1,5..3,5", "write tenure: 1.5..3.5"),
+        ("0..72 never missing", "write tenure: 0..72, never missing"),
+        ("0..250,000", "write tenure: 0..250000"),
+        ("0..250_000", "write tenure: 0..250000"),
         ("one of [a", "'one of [a' does not say"),
         ("one of month", "'one of month' does not say"),
         ("72..0", "tenure: lower 72 is not below upper 0; swap them"),
@@ -185,7 +196,8 @@ flags = st.booleans()
 
 
 def are_different(listed: list[Any]) -> bool:
-    return len({str(value).lower().removesuffix(".0") for value in listed}) == len(listed)
+    texts = {str(value or str(value).lstrip("-")).lower().removesuffix(".0") for value in listed}
+    return len(texts) == len(listed)  # 0.0 and -0.0 are equal
 
 
 lists = st.lists(values, min_size=2, max_size=5).filter(are_different)

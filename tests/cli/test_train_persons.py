@@ -10,7 +10,14 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from discreet import Categorical, NaiveBayesModel, Numeric, Schema
+from discreet import (
+    Categorical,
+    NaiveBayesModel,
+    Numeric,
+    PrivacyWarning,
+    Schema,
+    score_privately,
+)
 from discreet.cli import main
 
 SCHEMA = Schema([Numeric("a", -4, 4), Categorical("b", ["x", "z"])], "y", ["no", "yes"])
@@ -74,6 +81,21 @@ def test_a_table_whose_ids_repeat_is_warned_about_once(folder):
     result = run(folder, *PERSON, "--json")
     assert "looks like an id" not in result.stderr
     assert "patient_id" not in json.dumps(json.loads(result.stdout))
+
+
+def test_private_figures_of_a_table_whose_ids_repeat_are_warned_about(folder):
+    assert run(folder, *PERSON).exit_code == 0
+    words = ["evaluate", str(folder / "model.json"), str(folder / "visits.csv"), "--epsilon", "1"]
+    warning = "PrivacyWarning: patient_id repeats and looks like an id"
+    assert CliRunner().invoke(main, words).stderr.count(warning) == 1
+    result = CliRunner().invoke(main, [*words, *PERSON])
+    assert result.exit_code == 0, result.output
+    assert "looks like an id" not in result.stderr
+    # exact figures promise nothing
+    assert "looks like an id" not in CliRunner().invoke(main, words[:3]).stderr
+    model, frame = NaiveBayesModel.read(folder / "model.json"), pd.read_csv(folder / "visits.csv")
+    with pytest.warns(PrivacyWarning, match="patient_id repeats and looks like an id"):
+        score_privately(model, frame, frame["y"], 1.0)
 
 
 @pytest.mark.parametrize(

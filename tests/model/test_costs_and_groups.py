@@ -11,7 +11,7 @@ from discreet import EstimationError, MixedNB, NaiveBayesModel, SchemaError
 from discreet.datasets import Dataset, make_mortgage
 from discreet.model.costs import CostScores, decide_by_cost, resolve_costs
 from discreet.model.evaluation import score_model
-from discreet.model.group_scores import score_groups
+from discreet.model.group_scores import GroupScores, score_groups
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +111,9 @@ def test_numbers_are_cut_by_their_bounds_and_other_columns_by_value(
     }  # fmt: skip
     with pytest.raises(SchemaError, match="more than 50 different values"):
         score_groups(model, people.X, people.y, "id", range(3000))
+
+
+def test_groups_of_numbers_are_in_the_order_of_numbers():
+    groups = dict.fromkeys(["10 to 20", "b", "-1 to 0", "(missing)", "-2 to -1", "9"])
+    ordered = GroupScores("age", None, groups).labels  # type: ignore[arg-type]
+    assert ordered == ["-2 to -1", "-1 to 0", "9", "10 to 20", "(missing)", "b"]

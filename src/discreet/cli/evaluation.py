@@ -235,7 +235,7 @@ def _make_group_table(scores: GroupScores) -> Any:
         f"by {scores.column}, in %; ± is a 95 % interval", scores.column, ">rows", ">accuracy",
         *headings,
     )  # fmt: skip
-    for label in sorted(scores.groups):
+    for label in scores.labels:
         group_body = scores.groups[label].to_body()
         figures = [_format_percent(group_body["accuracy"], group_body["interval"])]
         if is_binary:

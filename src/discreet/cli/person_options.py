@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-__all__ = ["person_column_options", "person_options", "rows_per_person_option"]
+if TYPE_CHECKING:
+    from discreet.schema.schema import Schema
+    from discreet.tables.contributions import ContributionBound
+
+__all__ = [
+    "person_column_options",
+    "person_options",
+    "rows_per_person_option",
+    "warn_of_repeated_ids",
+]
 
 
 def person_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,3 +50,23 @@ def rows_per_person_option(default: int | None) -> Callable[..., Any]:
         show_default=default is not None,
         help="How many rows of a person are used at most; a public number, not read off the data.",
     )
+
+
+def warn_of_repeated_ids(
+    data: str, schema: Schema, bound: ContributionBound | None, table: str | None
+) -> None:
+    """Warn the curator, and nobody else, if persons seem to have several rows.
+
+    Parameters
+    ----------
+    data : str
+    schema : Schema
+    bound : ContributionBound or None
+        None takes each row for a person.
+    table : str or None
+        Name of the table, for a database URL.
+    """
+    from discreet.tables.key_columns import describe_repeated_ids, find_repeated_ids
+
+    if bound is None and (names := find_repeated_ids(data, schema, table)):
+        click.echo(f"PrivacyWarning: {describe_repeated_ids(names)}", err=True)

@@ -27,7 +27,7 @@ from discreet.cli.output import (
     show_progress,
 )
 from discreet.cli.parameter_types import NamedNumbersType
-from discreet.cli.person_options import person_options
+from discreet.cli.person_options import person_options, warn_of_repeated_ids
 from discreet.errors import FormatError, SchemaError
 from discreet.files.atomic_writing import error_context
 
@@ -281,6 +281,8 @@ def evaluate(
     scores: Any = None
     row_count = 0
     with show_progress("evaluating") as report_progress, error_context(data):
+        if epsilon is not None:
+            warn_of_repeated_ids(data, trained_model.schema, bound, table)
         batches = (
             iter_row_batches(
                 data,

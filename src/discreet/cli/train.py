@@ -9,12 +9,11 @@ import click
 from discreet.cli.files import make_output, require_budget_file, write_file
 from discreet.cli.output import format_example, json_option, print_json, print_note, show_progress
 from discreet.cli.parameter_types import NamedNumbersType
-from discreet.cli.person_options import person_options
+from discreet.cli.person_options import person_options, warn_of_repeated_ids
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Composition, LedgerState
     from discreet.tables.contributions import MissingPerson
-    from discreet.tables.source import TableSource
 
 __all__ = ["train"]
 
@@ -195,7 +194,7 @@ def train(
         table_source = TableSource(
             data, public_schema, table=table, progress=report_progress, bound=bound
         )
-        _warn_of_repeated_ids(table_source)
+        warn_of_repeated_ids(data, public_schema, bound, table)
 
         def charge_ledger(guarantee: Guarantee) -> Account:
             nonlocal spending
@@ -251,11 +250,3 @@ def train(
                 f"{budget_file}: BROKEN: the total no longer limits what was released ({reason})",
                 err=True,
             )
-
-
-def _warn_of_repeated_ids(source: TableSource) -> None:
-    """Warn the curator, and nobody else, if persons seem to have several rows."""
-    from discreet.tables.key_columns import describe_repeated_ids
-
-    if source.bound is None and (names := source.find_repeated_ids()):
-        click.echo(f"PrivacyWarning: {describe_repeated_ids(names)}", err=True)

@@ -51,7 +51,7 @@ RUN_ASSUMPTION = (
 )
 """What every promise of a program rests on."""
 CHARGE_KINDS = {
-    "class counts": "counts of people per class",
+    "class counts": "table of people per class",
     "table": "tables of a feature by class",
     "residuals": "tables of what the model gets wrong",
     "choice": "choices among candidates",
@@ -257,7 +257,8 @@ class Certificate:
         origin_text = (
             "The model names this entry."
             if payment.is_named
-            else "The model does not name it: it is the only one of this cost."
+            else "The model does not name it: it is taken for this model's because no other entry "
+            "has this cost."
         )
         release_count = len(state.entries)
         lines = [

@@ -24,11 +24,17 @@ from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up
 from discreet.privacy.ledger import Ledger
 from discreet.randomness import as_random
 from discreet.schema.cells import encode_classes, get_columns
+from discreet.schema.schema import Schema
 from discreet.tables.contributions import (
     ContributionBound,
     MissingPerson,
     select_person_rows,
     take_rows,
+)
+from discreet.tables.key_columns import (
+    describe_repeated_ids,
+    find_repeated_ids_in_memory,
+    list_id_names,
 )
 
 __all__ = ["score_privately"]
@@ -125,6 +131,8 @@ def score_privately(
         used_rows, _ = select_person_rows(persons, columns, class_codes, model.inputs, bound)
         columns = {name: take_rows(column, used_rows) for name, column in columns.items()}
         truth = take_rows(truth, used_rows)
+    else:
+        _warn_of_repeated_ids(rows, model.schema)
     exact_counts = count_score_cells(model, columns, truth)
     # before anything is paid, should a value be unreadable
     row_hashes = None if random.simulated else hash_rows(columns, int(exact_counts.sum()))
@@ -154,3 +162,11 @@ def score_privately(
                 "budget= a ledger, which counts every release and refuses to exceed its budget"
             )
     return noisy_scores
+
+
+def _warn_of_repeated_ids(rows: Any, schema: Schema) -> None:
+    """Warn the caller, and nobody else, if persons seem to have several rows of a frame."""
+    column_names = [name for name in getattr(rows, "columns", ()) if isinstance(name, str)]
+    columns = {name: rows[name] for name in list_id_names(column_names, schema)}
+    if id_names := find_repeated_ids_in_memory(columns, schema):
+        sklearn_context.warn_user(describe_repeated_ids(id_names))

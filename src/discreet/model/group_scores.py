@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,8 +55,13 @@ class GroupScores:
         return {
             **self.total.to_body(),
             "by": self.column,
-            "groups": {label: self.groups[label].to_body() for label in sorted(self.groups)},
+            "groups": {label: self.groups[label].to_body() for label in self.labels},
         }
+
+    @property
+    def labels(self) -> list[str]:
+        """The groups in the order in which they are shown: numbers by size, then text."""
+        return sorted(self.groups, key=_make_order_key)
 
 
 def score_groups(
@@ -114,6 +121,13 @@ def label_groups(model: NaiveBayesModel, column: str, values: Any) -> Any:
     ]
     _check_group_count(column, len(set(labels)))
     return np.array(labels, dtype=object)
+
+
+def _make_order_key(label: str) -> tuple[float, str]:
+    """Sort numbers and bins, such as ``-2 to -1``, by their first number."""
+    with suppress(ValueError):
+        return float(label.partition(" to ")[0]), label
+    return math.inf, label
 
 
 def _check_group_count(column: str, group_count: int) -> None:

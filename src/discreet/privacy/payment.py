@@ -49,7 +49,8 @@ def find_payment(guarantee: Guarantee, state: LedgerState) -> LedgerPayment:
     """Find the entry of a ledger by which a guarantee was paid for.
 
     A model that was trained with a ledger says how much had been spent by then, and in how many
-    releases: its entry is the last of those. For other models it is the only entry of their cost.
+    releases: its entry is the last of those. A central model that does not was charged to none. For
+    other models, whose parties have ledgers of their own, it is the only entry of their cost.
 
     Parameters
     ----------
@@ -75,6 +76,11 @@ def find_payment(guarantee: Guarantee, state: LedgerState) -> LedgerPayment:
         raise FormatError(
             "this is not the ledger that the model was paid from: its entries are not those that "
             f"the model names ({account}); give that ledger"
+        )
+    if guarantee.trust == "central":
+        raise FormatError(
+            "the model names no ledger, so it was not charged to this one; leave the ledger out, "
+            "and train with --budget-file (budget=) where a ledger is kept"
         )
     costs = (guarantee.epsilon, guarantee.delta)
     entries = tuple(entry for entry in state.entries if (entry.epsilon, entry.delta) == costs)

@@ -407,7 +407,10 @@ def make_date_feature(
     """
     if by in PART_VALUES:
         if lower is not None or upper is not None:
-            raise SchemaError(f"{name}: by {by} there are no bounds; leave them out")
+            raise SchemaError(
+                f"{name}: bounds do not go with by {by}; write by {by} alone, or keep the bounds "
+                f"and write by {', by '.join(get_args(DateUnit))}"
+            )
         return DatePart(name, by, optional)  # type: ignore[arg-type]
     if by is not None and by not in get_args(DateUnit):
         raise SchemaError(_format_unit_problem(name, by))

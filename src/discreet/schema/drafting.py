@@ -353,8 +353,13 @@ def read_header(path: str) -> list[str]:
                     break
                 first_line += next_byte
         header_text = first_line.decode("utf-8-sig").strip("\r\n")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path}: its header cannot be read as UTF-8: {error}") from None
+    except UnicodeDecodeError:
+        raise FormatError(
+            f"{path}: line 1 is not text in UTF-8; save it as UTF-8 (spreadsheets call it 'CSV "
+            "UTF-8')"
+        ) from None
+    except (OSError, EOFError) as error:
+        raise FormatError(f"{path}: its header cannot be read: {error}") from None
     unquoted_text = re.sub(r'"[^"]*"', "", header_text)
     separator = max("\t;|,", key=unquoted_text.count)
     names = next(csv.reader(io.StringIO(header_text), delimiter=separator), [])

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from discreet import conveniences
-from discreet.errors import SchemaError
+from discreet.errors import FormatError, SchemaError
 from discreet.files.atomic_writing import error_context, read_text
 from discreet.files.documents import (
     Body,
@@ -593,7 +593,14 @@ class Schema(Document):
         ... ''')
         Schema(2 features: tenure, contract; target='churned', classes=('no', 'yes'))
         """
-        return cls.from_json(convert_yaml_to_json(text, "schema", keep_spelling=True))
+        try:
+            json_text = convert_yaml_to_json(text, "schema", keep_spelling=True)
+        except FormatError as error:
+            if not any("], never" in line and "one of [" not in line for line in text.splitlines()):
+                raise
+            way_out = "a list that is never missing is written one of [month, year], never missing"
+            raise FormatError(f"{error}; {way_out}") from None
+        return cls.from_json(json_text)
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:

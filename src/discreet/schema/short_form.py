@@ -16,6 +16,7 @@ from discreet.errors import FormatError, SchemaError
 from discreet.files.documents import parse_json
 from discreet.files.yaml_text import convert_yaml_to_json, format_yaml_list, format_yaml_scalar
 from discreet.schema.dates import Date, DatePart
+from discreet.schema.line_hints import DAY, NEVER_MISSING, NUMBER, list_likely_lines
 from discreet.schema.schema import (
     VERSION,
     Categorical,
@@ -33,24 +34,17 @@ LINE_EXAMPLES = (
 )
 """What a column may say, as errors and drafts show it."""
 
-NEVER_MISSING = "never missing"
-"""What ends the line of a column whose feature is not optional."""
 MAX_WHOLE_DIGITS = 15
 """Digits up to which bounds are written as whole numbers."""
 
-NUMBER = r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
-"""A bound: no point at its end or beginning, which could be one of the two dots."""
 NUMERIC_LINE = re.compile(
     rf"(?:(?P<lower>{NUMBER})? *\.\. *(?P<upper>{NUMBER})?|number)(?:,? +(?P<integer>whole|real))?"
 )
-DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 DATE_LINE = re.compile(
     rf"(?=.)(?:(?P<lower>{DAY}) *\.\. *(?P<upper>{DAY}))?(?:(?:^| +)by (?P<by>[a-z ]+))?"
 )
 CATEGORY_LINE = re.compile(r"one of (?P<values>\[.*\])")
 WHOLE_BOUND = re.compile(r"[-+]?[0-9]+")
-LIKELY_RANGE = re.compile(rf"\[?\(? *({NUMBER}) *(?:-|–|:|,|;|…|to|\.\.\.+) *({NUMBER}) *\)?\]?")
-"""What people write for a range in other places; it is quoted back as one."""
 
 
 def expand_document(document: dict[str, Any]) -> dict[str, Any]:
@@ -96,12 +90,17 @@ def _expand_feature(name: str, line: Any) -> Any:
         return {"name": name, "kind": "categorical", "values": line}
     if not isinstance(line, str):
         raise _make_line_error(name, line)
-    text = " ".join(line.split())
-    is_optional = not text.endswith(f", {NEVER_MISSING}")
-    body = _read_line(text.removesuffix(f", {NEVER_MISSING}"))
+    body = _expand_line(" ".join(line.split()))
     if body is None:
         raise _make_line_error(name, line)
-    return {"name": name, **body, "optional": is_optional}
+    return {"name": name, **body}
+
+
+def _expand_line(text: str) -> dict[str, Any] | None:
+    """The long form of a line without its name; None if it is not understood."""
+    is_optional = not text.endswith(f", {NEVER_MISSING}")
+    body = _read_line(text.removesuffix(f", {NEVER_MISSING}"))
+    return None if body is None else {**body, "optional": is_optional}
 
 
 def _read_line(text: str) -> dict[str, Any] | None:
@@ -128,13 +127,12 @@ def _read_line(text: str) -> dict[str, Any] | None:
 
 def _make_line_error(name: str, line: Any) -> SchemaError:
     """The error about a line that is not understood, with what was probably meant."""
-    key, text = format_yaml_scalar(name), line if isinstance(line, str) else ""
-    if likely_range := LIKELY_RANGE.fullmatch(text.strip()):
-        way_out = f"write {key}: {likely_range[1]}..{likely_range[2]}"
-    elif "," in text and ".." not in text and not re.search(r"[\[\]]", text):
-        way_out = f"write {key}: [{text.strip()}]"
-    else:
-        way_out = f"write {LINE_EXAMPLES}, such as {key}: 0..72"
+    key, text = format_yaml_scalar(name), " ".join(line.split()) if isinstance(line, str) else ""
+    way_out = f"write {LINE_EXAMPLES}, such as {key}: 0..72"
+    for likely_line in list_likely_lines(text):
+        if likely_line.startswith("[") or _expand_line(likely_line) is not None:
+            way_out = f"write {key}: {likely_line}"
+            break
     problem = f"{abbreviate_value(line)} does not say what the column may hold"
     return SchemaError(f"{name}: {'its line is empty' if line is None else problem}; {way_out}")
 
