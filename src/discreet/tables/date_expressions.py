@@ -27,7 +27,13 @@ from discreet.schema.dates import (
 from discreet.schema.schema import Feature, Numeric
 from discreet.tables.columns import compare_bytewise, make_double, make_group_key, read_numbers
 
-__all__ = ["INVALID_SUFFIX", "add_date_columns", "make_cell_key", "read_feature_numbers"]
+__all__ = [
+    "INVALID_SUFFIX",
+    "add_date_columns",
+    "make_cell_key",
+    "read_feature_numbers",
+    "spell_parts",
+]
 
 HOURS_PER_DAY = 24.0
 """Hours of any day: the zones of points in time are those of UTC."""
@@ -109,6 +115,23 @@ def make_cell_key(column: Any, cells: Cells) -> Any:
     cells : Cells
     """
     return column if isinstance(cells.feature, DatePart) else make_group_key(column, cells)
+
+
+def spell_parts(column: Any, feature: DatePart) -> Any:
+    """The public text of each part of dates; NULL and what is not a date as they are.
+
+    Parameters
+    ----------
+    column : ibis.Column
+        Of :func:`add_date_columns`.
+    feature : DatePart
+    """
+    before, first_number, after = PART_KEYS[feature.by]
+    branches = [
+        (f"{before}{number:02}{after}", value)
+        for number, value in enumerate(feature.values, first_number)
+    ]
+    return column.cases(*branches, else_=column)
 
 
 def _null_text() -> Any:
