@@ -152,14 +152,13 @@ def test_without_a_delta_everything_that_is_missing_is_named_before_anything_is_
 
 @pytest.mark.slow
 def test_what_is_known_costs_nothing_and_declared_types_are_public():
-    with pytest.warns(UserWarning, match="when: dates"):
+    with pytest.warns(UserWarning, match="when: which dates it holds is not inferred"):
         schema = Schema.infer(
             make_frame(),
             "ill",
             epsilon=1.0,
             classes=["no", "yes"],
-            values={"contract": ["month", "year", "two years"]},
-            bounds={"age": (0, 120)},
+            columns={"contract": ["month", "year", "two years"], "age": "0..120 real"},
         )
     assert schema["age"] == Numeric("age", 0, 120)
     assert schema["smokes"] == Categorical("smokes", [False, True])
@@ -179,7 +178,7 @@ def test_a_draft_says_what_is_used_and_what_is_open(convert, tmp_path):
     frame = make_frame()
     draft = SchemaDraft.from_frame(frame.drop(columns=["when", "visits"]), "ill")
     path = tmp_path / "draft.yaml"
-    path.write_text(draft.to_yaml().replace("values: [FILL-IN]", "values: [month, year]"))
+    path.write_text(draft.to_yaml().replace("[FILL-IN]", "[month, year]"))
     schema = infer_private_schema(
         convert(frame), epsilon=1.0, like=path, classes=["no", "yes"]
     ).schema
@@ -196,8 +195,10 @@ def test_a_draft_says_what_is_used_and_what_is_open(convert, tmp_path):
     [
         ({"drop": ["nobody"]}, "there is no column 'nobody'"),
         ({"drop": "age"}, "write a list of columns"),
-        ({"bounds": {"age": (9, 3)}}, "lower 9 is not below upper 3"),
-        ({"values": {"contract": []}}, "values is empty"),
+        ({"columns": {"age": "9..3"}}, "lower 9 is not below upper 3"),
+        ({"columns": {"age": "9-30"}}, "write age: 9..30"),
+        ({"columns": {"ill": ["no", "yes"]}}, "there is no column .ill. besides the class"),
+        ({"columns": {"contract": []}}, "values is empty"),
         ({"missing_tokens": "?"}, "write a list"),
         ({"epsilon": math.inf}, "infinite epsilon"),
         ({"epsilon": -1.0}, "epsilon is -1.0"),

@@ -31,11 +31,13 @@ thresholds are 1 to 7 % higher: docs/experiments/schemas.md."""
 def count_steps(column: ColumnDraft) -> int:
     """How many noisy histograms a column is paid for: two grids, or a grid and values, or values.
 
+    Nothing is inferred of dates, times and durations.
+
     Parameters
     ----------
     column : ColumnDraft
     """
-    if not column.open_fields or column.is_temporal:
+    if not column.open_fields or column.is_temporal or column.kind == "date":
         return 0
     return 1 if column.kind == "categorical" else 2
 
@@ -197,6 +199,6 @@ def _require_given_values(draft: SchemaDraft) -> None:
         raise SchemaError(
             f"without a delta, {' and '.join(missing_parts)} cannot be inferred: that a value "
             "occurs may be due to a single person. Give them "
-            f"(--values {example}=A,B, --classes no,yes; in Python values=, classes=), leave "
-            "columns out (--drop), or add a delta, such as --delta 1e-6"
+            f"(--column '{example}: [A, B]', --classes no,yes; in Python columns=, classes=), "
+            "leave columns out (--drop), or add a delta, such as --delta 1e-6"
         )

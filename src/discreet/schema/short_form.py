@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.errors import FormatError, SchemaError
-from discreet.files.documents import parse_json
+from discreet.files.documents import load_document, parse_json
 from discreet.files.yaml_text import convert_yaml_to_json, format_yaml_list, format_yaml_scalar
 from discreet.schema.dates import Date, DatePart
 from discreet.schema.schema import (
@@ -25,7 +25,7 @@ from discreet.schema.schema import (
     abbreviate_value,
 )
 
-__all__ = ["LINE_EXAMPLES", "expand_document", "format_feature", "format_schema"]
+__all__ = ["LINE_EXAMPLES", "expand_document", "format_feature", "format_schema", "read_feature"]
 
 LINE_EXAMPLES = (
     "0..72 for numbers, [month, year] for categories, 2015-01-01..2026-12-31 by month or by "
@@ -137,6 +137,26 @@ def _make_line_error(name: str, line: Any) -> SchemaError:
         way_out = f"write {LINE_EXAMPLES}, such as {key}: 0..72"
     problem = f"{abbreviate_value(line)} does not say what the column may hold"
     return SchemaError(f"{name}: {'its line is empty' if line is None else problem}; {way_out}")
+
+
+def read_feature(name: str, line: Any) -> Feature:
+    """Read the line of a column.
+
+    Parameters
+    ----------
+    name : str
+    line : str, list or dict
+        As in a schema's document: ``0..72``, a list of categories, or the long form.
+
+    Examples
+    --------
+    >>> read_feature("visited", "by weekday")
+    DatePart(name='visited', by='weekday', optional=True)
+    """
+    body = {"features": [_expand_feature(name, line)], "target": "", "classes": []}
+    document = {"format": "discreet/schema", "version": VERSION, **body}
+    loaded_body = load_document(document, "schema", VERSION, SchemaBody, sealed=False)
+    return loaded_body.features[0].to_feature()
 
 
 def format_feature(feature: Feature) -> str:
