@@ -120,7 +120,7 @@ def test_weights_count_as_repetitions():
     )
     same(weighted, repeated, rtol=1e-10)
     for wrong in ([1.0], -np.ones(300), np.full(300, np.nan)):
-        with pytest.raises(SchemaError, match="weights"):
+        with pytest.raises(SchemaError, match="weight"):
             count_arrays(public(), columns, codes, weights=wrong)
     with pytest.raises(SchemaError, match="moments='float'"):
         count_arrays(public(), columns, codes, CountRequest(moments="grid"), weights=np.ones(300))

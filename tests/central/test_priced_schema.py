@@ -25,6 +25,7 @@ from discreet.central.private_bounds import (
 from discreet.central.private_inference import infer_private_schema
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.privacy.guarantee import Guarantee
+from discreet.schema.draft_files import read_draft
 from discreet.schema.drafting import SchemaDraft
 from discreet.schema.inference_cost import ALL_ROWS_UNIT, InferenceCost
 from discreet.schema.schema import Categorical, Numeric, Schema
@@ -91,7 +92,7 @@ def test_columns_in_which_nothing_stands_out_are_left_out_with_a_reason(tmp_path
         name=[f"person {i}" for i in range(ROWS)],
     )
     inference = infer(path)
-    assert inference.schema.names == ("age",)
+    assert inference.schema.names == ["age"]
     assert "neither numbers nor text stand out" in inference.left_out["nothing"]
     assert "as in identifiers" in inference.left_out["name"]
     without_delta = infer(path, delta=0, classes=["no", "yes"])
@@ -120,7 +121,7 @@ def test_a_million_different_texts_take_no_more_memory_than_some(tmp_path):
     ).to_parquet(tmp_path / "people.parquet")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     schema = infer(tmp_path / "people.parquet", delta=1e-12).schema
-    assert schema.names == ("age",)
+    assert schema.names == ["age"]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000, "in KiB"
 
 
@@ -182,12 +183,29 @@ def test_a_draft_says_what_is_used_and_what_is_open(convert, tmp_path):
     schema = infer_private_schema(
         convert(frame), epsilon=1.0, like=path, classes=["no", "yes"]
     ).schema
-    assert schema.names == ("age", "contract", "smokes")
+    assert schema.names == ["age", "contract", "smokes"]
     assert schema.target == "ill"
     assert schema["contract"].values == ("month", "year")  # type: ignore[union-attr]
     again = infer_private_schema(frame, epsilon=1.0, like=replace(schema, features=(
         Numeric("age"), *schema.features[1:])))  # fmt: skip
     assert again.schema.names == schema.names
+
+
+def test_open_places_of_a_draft_in_one_line_a_column_are_read(tmp_path):
+    path = tmp_path / "draft.yaml"
+    path.write_text(
+        "format: discreet/schema\nversion: 2\ntarget: {ill: [FILL-IN]}\nfeatures:\n"
+        "  age: FILL-IN..FILL-IN whole\n  weight: FILL-IN..FILL-IN real, never missing\n"
+        "  contract: [FILL-IN]\n  odd: FILL-IN\n  joined: FILL-IN..FILL-IN by month\n"
+    )
+    draft = read_draft(path)
+    assert (draft.target, draft.classes) == ("ill", None)
+    age, weight, contract, odd, joined = draft.columns
+    assert (age.kind, age.integer, age.optional) == ("numeric", True, True)
+    assert (weight.kind, weight.integer, weight.optional) == ("numeric", False, False)
+    assert (contract.kind, odd.kind) == ("categorical", "")
+    assert (joined.kind, joined.by) == ("date", "month")
+    assert all(column.open_fields for column in draft.columns)
 
 
 @pytest.mark.parametrize(
@@ -273,6 +291,8 @@ def check_inclusion(way: str) -> None:
     expected = alone_epsilon + (0.5 if replaces else 0.25) if total is None else total
     assert fitted.guarantee_.epsilon == pytest.approx(expected)
     assert fitted.model_.guarantee.epsilon == fitted.guarantee_.epsilon
+    if fitted.statistics_ is not None:
+        assert fitted.statistics_.guarantee.epsilon == fitted.guarantee_.epsilon
     assert fitted.guarantee_.is_private
     (entry,) = budget.read().entries
     assert entry.epsilon == pytest.approx(alone_epsilon), "the schema was charged before"
@@ -323,6 +343,16 @@ def test_a_schema_by_rows_is_refused_where_all_rows_of_a_person_are_promised():
     assert guarantee.include_schema(by_person).unit == guarantee.unit
 
 
+def test_a_training_by_persons_with_a_schema_by_rows_is_refused_before_it_is_paid():
+    schema = Schema([Numeric("x", 0, 9)], "y", [0, 1], inference=InferenceCost(0.1))
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "who": [1, 1, 2, 3]})
+    budget = MemoryLedger(5.0)
+    nb = CentralNB(1.0, schema=schema, person="who", rows_per_person=2, budget=budget)
+    with pytest.raises(PrivacyError, match="infer it again with person="):
+        nb.fit(frame, [0, 1, 0, 1])
+    assert budget.read().entries == ()
+
+
 @pytest.mark.slow
 def test_a_seed_ends_the_promise_of_the_schema_and_of_its_models():
     frame = make_frame()[["age", "ill"]]
@@ -359,7 +389,7 @@ def test_people_with_several_rows_count_once(tmp_path):
     visits = np.repeat(np.arange(4_000), 5)
     path = write(tmp_path, who=visits, age=visits % 80 + 10.0)
     schema = infer(path, person="who").schema
-    assert schema.names == ("age",)
+    assert schema.names == ["age"]
     assert schema.inference.unit == ALL_ROWS_UNIT
     assert "who" not in schema.to_json()
 

@@ -18,6 +18,7 @@ from discreet.central.rare_classes import (
     compute_class_gains,
     is_surely_rare,
 )
+from discreet.central.selection import RowSample
 from discreet.statistics.scoring import Scoring
 
 FEATURES = 30
@@ -119,7 +120,8 @@ def test_the_likeliest_candidate_is_chosen_and_a_light_one_is_preferred_without_
 
     def weigh(sign: float, rows: slice) -> int:
         scores = [log_prior + sign * weight * evidence[rows] for weight in EVIDENCE_WEIGHTS]
-        return choose(scorings, scores, codes[rows], Fraction(1, 3), SeededRandom(0))
+        sample = RowSample({}, codes[rows])
+        return choose(scorings, scores, sample, Fraction(1, 3), SeededRandom(0))
 
     assert weigh(1.0, slice(None)) == 0
     assert weigh(-1.0, slice(None)) == len(EVIDENCE_WEIGHTS) - 1

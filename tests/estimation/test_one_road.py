@@ -165,7 +165,7 @@ def test_groups_that_chose_differently_are_added_without_a_choice():
 def test_older_statistics_and_wrong_choices_are_refused():
     statistics = MixedNB(schema=FEW.schema).fit(FEW.X, FEW.y).statistics_
     body = json.loads(statistics.to_json())
-    with pytest.raises(FormatError, match="make the statistics again with this release"):
+    with pytest.raises(FormatError, match="make the statistics file again with this release"):
         Statistics.from_json(json.dumps(body | {"version": 1}))
     for change in ({"postprocess": "best"}, {"bins": "x"}, {"beta": -1.0}, {"smoothing": math.nan}):
         with pytest.raises(EstimationError, match=next(iter(change))):

@@ -502,11 +502,13 @@ def test_nothing_dearer_than_what_was_paid_is_stated():
         accounting.paid_guarantee,
         accounting.preparation_reason,
         accounting.account,
+        accounting.schema,
     ) = (
         "CentralNB",
         Guarantee(1.0, 1e-6),
         "",
         None,
+        Schema([Categorical("colour", ["red"])], "sick", ["no", "yes"]),
     )
     accounting.row_hashes, accounting.budget = np.empty(0, np.uint64), MemoryLedger(1.0)
     assert accounting.make_guarantee(Guarantee(0.5, 1e-6)).epsilon == 0.5

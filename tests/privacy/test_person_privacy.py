@@ -131,7 +131,7 @@ def exponents(monkeypatch, bound):
     real_spend = budget_module.Budget.spend_on_selection
     with monkeypatch.context() as patch:
         patch.setattr(budget_module.Budget, "spend_on_selection", spend)
-        for module in (histogram_module, corrections_module, temperature_module, selection_module):
+        for module in (corrections_module, temperature_module, selection_module):
             patch.setattr(module, "sample_exponential_mechanism", choose)
         for corrections, epsilon in ((True, 4.0), (False, 4.0)):
             training_module.train(
@@ -306,7 +306,7 @@ def rho_excess(monkeypatch, weighting):
     monkeypatch.setattr(
         histogram_module.ReleasePlan, "compute_mean_share", lambda plan, **_: Fraction(1, 100)
     )
-    for module in (histogram_module, corrections_module, temperature_module):
+    for module in (selection_module, corrections_module, temperature_module):
         monkeypatch.setattr(module, "sample_exponential_mechanism", choose)
     transcripts, options = [], {"delta": 1e-6, "bound": bound_of(weighting)}
     for records in (OTHERS[1], *(OTHERS[1] + rows for rows in PERSONS[1:])):

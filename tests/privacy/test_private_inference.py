@@ -21,6 +21,7 @@ from discreet import Numeric
 from discreet.central import inference_plan, private_inference
 from discreet.central.budget import Budget, IntegerNoise
 from discreet.central.noise_thresholds import bound_tail_chance, find_noise_threshold
+from discreet.central.private_bounds import LOG_GRID_EDGES
 from discreet.central.private_inference import infer_private_schema
 from discreet.central.private_values import compute_value_threshold, select_values
 from discreet.privacy.accountant import compute_gaussian_rho
@@ -47,6 +48,9 @@ class Step(NamedTuple):
     threshold: int = 0
 
 
+PAY = Budget.spend
+
+
 class Replay:
     """What each step was given; what it releases is fixed by its number."""
 
@@ -58,11 +62,21 @@ class Replay:
             self.steps.append(Step("grid", noise, dict(enumerate(map(int, counts)))))
             return released
 
+        def spend(budget: Budget, name: str, cost: Fraction) -> Fraction:
+            self.paid_steps += 1
+            return pay(budget, name, cost)
+
+        self.paid_steps, pay = 0, PAY
         monkeypatch.setattr(IntegerNoise, "add", add)
+        monkeypatch.setattr(Budget, "spend", spend)
         monkeypatch.setattr(private_inference, "select_values", self.select)
 
     def draw(self, size: int) -> Any:
         rng = np.random.default_rng([self.outcome, len(self.steps)])
+        if self.outcome == 1 and size == len(LOG_GRID_EDGES) + 2:  # numbers from 0 to 128
+            released = np.zeros(size, dtype=np.int64)
+            released[np.searchsorted(LOG_GRID_EDGES, [16.0, 64.0], side="right")] = 10_000
+            return released
         return np.where(rng.random(size) < 0.1, 10_000, rng.integers(-20, 20, size))
 
     def select(self, value_counts: Any, noise: IntegerNoise, threshold: int, random: Any) -> Any:
@@ -87,6 +101,7 @@ def replay(
         released = infer_private_schema(frame, "class", epsilon=EPSILON, delta=delta, **options)
     except private_inference.SchemaError as error:
         return found.steps, str(error)
+    assert found.paid_steps == len(found.steps), "a step was paid for, and released without noise"
     cost = released.schema.inference
     assert cost is not None
     assert (cost.epsilon, cost.delta) == (EPSILON, delta)

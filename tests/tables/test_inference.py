@@ -168,7 +168,7 @@ def test_identifiers_are_left_out_with_a_sentence() -> None:
     )
     with pytest.warns(PrivacyWarning) as caught:
         schema = Schema.infer(frame, "y")
-    assert schema.names == ("income", "weight", "age")
+    assert schema.names == ["income", "weight", "age"]
     words = next(str(one.message) for one in caught if one.category is PrivacyWarning)
     for name in ("number", "patient_id", "email"):
         assert f"{name} (nearly every row has a value of its own" in words

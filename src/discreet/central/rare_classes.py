@@ -138,9 +138,7 @@ class LikelihoodChoice:
         step_epsilon = epsilon / (RESIDUAL_STEPS * sample.influence.count_sensitivity)
         qualities = [
             int(gain) - round(math.log(scoring.beta) / step_epsilon)
-            for gain, scoring in zip(
-                weigh_rows(gains, sample.weights).sum(axis=0), scorings, strict=True
-            )
+            for gain, scoring in zip(gains, scorings, strict=True)
         ]
         return sample_exponential_mechanism(qualities, step_epsilon, random)
 

@@ -209,6 +209,8 @@ def train(
         if budget is None
         else _cover_persons(Guarantee(budget.epsilon, budget.delta, rho=planned_rho), bound)
     ).void_if(schema=schema, published_reason=published_reason)
+    # the statistics include what their schema cost, which was charged when it was inferred
+    stated_guarantee = planned_guarantee.include_schema(schema)
     account = None if charge is None else charge(planned_guarantee)
     if budget is None:
         released = _compute_without_noise(source, method, settings, random)
@@ -222,8 +224,7 @@ def train(
         guarantee = _cover_persons(released.guarantee, bound).void_if(
             schema=schema, simulated=random.simulated, published_reason=published_reason
         )
-    # the statistics include what their schema cost, which was charged when it was inferred
-    require_paid(guarantee, planned_guarantee.include_schema(schema), f"training by {method}")
+    require_paid(guarantee, stated_guarantee, f"training by {method}")
     return replace(released, guarantee=replace(guarantee, account=account))
 
 

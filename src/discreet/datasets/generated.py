@@ -189,8 +189,8 @@ def make_mortgage(n: int = 20_000, seed: int = 0, missing: float = 0.0) -> Datas
 def make_visits(n: int = 20_000, seed: int = 0) -> Dataset:
     """Generate a clinic's visits, several per patient, and which were missed (about 9 % yes).
 
-    The frame has the columns ``visit_id`` and ``patient_id`` and the time ``visited`` besides what
-    the schema lists. All patients are invented.
+    The frame has the columns ``visit_id`` and ``patient_id`` besides what the schema lists, and the
+    time of each visit, of which the schema uses the weekday. All patients are invented.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Array, Floats
+from discreet.schema.dates import DatePart
 from discreet.schema.schema import Categorical, Numeric, Schema
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ INSURANCES = ("public", "private", "none")
 
 VISITS_SCHEMA = Schema(
     [
+        DatePart("visited", "weekday", optional=False),
         Numeric("age", 0, 110, integer=True, optional=False),
         Categorical("sex", ["female", "male"], optional=False),
         Categorical("insurance", INSURANCES),
@@ -38,10 +40,11 @@ VISITS_SCHEMA = Schema(
     target="missed",
     classes=["no", "yes"],
 )
-"""Fixed and public; visit, patient and time are in the table as well."""
+"""Fixed and public; the table also says whose visit it was and numbers them."""
 
-FIRST_DAY = np.datetime64("2023-01-01")
-DAYS = 3 * 365
+FIRST_MONDAY = np.datetime64("2023-01-02")
+WEEKS = 156
+"""Weeks from then on in which there are visits."""
 MAX_VISITS = 40
 """Largest number of visits of one patient."""
 VISITS_TAIL = 1.5
@@ -81,9 +84,9 @@ def draw_visits(patient_count: int, seed: int) -> pd.DataFrame:
     department = rng.integers(0, len(DEPARTMENTS), len(patient))
     waiting_days = np.minimum(np.floor(rng.lognormal(2.8, 1.0, len(patient))), 365)
     is_reminded = rng.random(len(patient)) < 0.7
-    days = (times - FIRST_DAY).astype("timedelta64[D]").astype(np.int64)
+    days = (times - FIRST_MONDAY).astype("timedelta64[D]").astype(np.int64)
     age = birth_age[patient] + days // 365
-    weekday = (days + 6) % 7  # the first day is a Sunday
+    weekday = days % 7
     hour = times.astype("datetime64[h]").astype(np.int64) % 24
     logit = (
         -3.2
@@ -122,14 +125,11 @@ def draw_visits(patient_count: int, seed: int) -> pd.DataFrame:
 
 
 def _draw_times(count: int, rng: np.random.Generator) -> Array:
-    """Draw half hours between 8 and 17 o'clock on working days."""
-    days = rng.integers(0, DAYS, count)
-    weekday = (days + 6) % 7
-    days -= np.maximum(weekday - 4, 0)  # weekends are moved to the Friday before
-    days[days < 0] = 1
+    """Draw half hours from 8 to half past 16 o'clock on working days."""
+    weeks, weekdays = rng.integers(0, WEEKS, count), rng.integers(0, 5, count)
     half_hours = rng.integers(16, 34, count)
-    minutes = 24 * 60 * days + 30 * half_hours
-    return np.asarray(FIRST_DAY.astype("datetime64[m]") + minutes.astype("timedelta64[m]"))
+    minutes = 24 * 60 * (7 * weeks + weekdays) + 30 * half_hours
+    return np.asarray(FIRST_MONDAY.astype("datetime64[m]") + minutes.astype("timedelta64[m]"))
 
 
 def _count_earlier(patient: Array, is_missed: Array) -> Array:

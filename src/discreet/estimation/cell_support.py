@@ -60,7 +60,10 @@ def _compute_support(statistics: Statistics, table: Table) -> CellSupport:
     people = max(float(totals.sum()), float(np.sqrt(total_variances.sum())), 1.0)
     shares = counts.sum(axis=0) / people
     sum_variances = (1 - table.cancelling_share) * np.asarray(table.variances).sum(axis=0)
-    share_variances = (sum_variances + shares**2 * total_variances.sum()) / people**2
+    # divided twice, because squares of very large numbers are infinite
+    share_variances = (
+        sum_variances / people + shares**2 * (total_variances.sum() / people)
+    ) / people
     return _round_support(
         shares, np.sqrt(share_variances), rates, np.sqrt(rate_variances) / class_sizes
     )

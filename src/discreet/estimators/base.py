@@ -493,7 +493,7 @@ def _refuse_target_among_features(X: Any, y: Any) -> None:
 
 def _refuse_missing_classes(y: NDArray[Any]) -> None:
     """Refuse rows without a class; the message says which is the first."""
-    if y.dtype.kind not in "fO":
+    if y.dtype.kind not in ("f", "O"):
         return
     import pandas as pd
 
