@@ -323,5 +323,5 @@ def test_inference_reads_a_table_of_a_database_and_leaves_out_identifiers(run: R
         frame.to_sql("people", connection, index=False)
     words = ["--table", "people", "--target", "missed_payment"]
     result = run("schema", "infer", "sqlite://people.sqlite", *words)
-    assert Schema.from_json(result.stdout).names == MORTGAGE_SCHEMA.names
+    assert Schema.from_yaml(result.stdout).names == MORTGAGE_SCHEMA.names
     assert "left out: customer_id (nearly every row has a value of its own" in result.stderr

@@ -202,7 +202,7 @@ def _format_bound(bound: float) -> str:
     if not math.isfinite(bound):
         return ""
     is_short = bound.is_integer() and abs(bound) < 10**MAX_WHOLE_DIGITS
-    return str(int(bound)) if is_short else repr(bound)
+    return f"{bound:.0f}" if is_short else repr(bound)
 
 
 def format_schema(schema: Schema) -> str:
