@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import Categorical, Numeric, Schema
+from discreet import Categorical, Date, Numeric, Schema
 from discreet.schema.cells import Cells
 from discreet.schema.edge_labels import MAX_SHIFT_PART, format_bin_labels
 
@@ -71,3 +71,9 @@ def test_whole_numbers_in_narrow_bins_are_exact() -> None:
     income = Cells.from_schema(schema, "income", 3)
     assert income.rounded_labels[:2] == ("0 to 330000", "330000 to 670000")
     assert Cells.from_schema(schema, "town").rounded_labels == ("a", "(missing)")
+
+
+def test_bins_of_dates_are_dates() -> None:
+    schema = Schema([Date("joined", "2020-01-01", "2021-12-31", by="month")], "y", ["n", "p"])
+    joined = Cells.from_schema(schema, "joined", 2)
+    assert joined.rounded_labels == ("2020-01 to 2020-12", "2021-01 to 2021-12", "(missing)")

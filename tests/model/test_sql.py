@@ -13,7 +13,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from discreet import Categorical, CentralNB, NaiveBayesModel, Numeric, Schema
+from discreet import Categorical, CentralNB, Date, DatePart, NaiveBayesModel, Numeric, Schema
 from discreet.datasets import make_balance_scale, make_mortgage
 from discreet.errors import EstimationError, SchemaError
 from discreet.estimation import estimate
@@ -234,6 +234,62 @@ def test_a_hundred_thousand_rows_are_predicted_where_they_are(
     assert_same(
         make_model(schema, density=density), draw_rows(schema, 100_000, 6, odd=True), engine
     )
+
+
+def draw_visits(size: int) -> tuple[Schema, pa.Table, list[str]]:
+    """Rows of two dates, on which a class depends together, and a number."""
+    rng = np.random.default_rng(4)
+    schema = Schema(
+        [
+            Date("joined", "2015-01-01", "2024-12-31", by="month"),
+            DatePart("visit", by="weekday"),
+            Numeric("age", 0, 99, integer=True),
+        ],
+        "t", ["n", "p"], outliers="clip", missing="category", missing_tokens=["never"],
+    )  # fmt: skip
+    joined, visit = rng.integers(0, 3900, size), rng.integers(0, 7, size)
+    chance = np.where((joined > 1800) ^ (visit > 3), 0.9, 0.1)
+    first_day, monday = np.datetime64("2014-12-01"), np.datetime64("2024-01-01T13:30")
+    table = pa.table(
+        {
+            "visit": pa.array(np.datetime_as_string(monday + visit * np.timedelta64(1, "D"))),
+            "age": pa.array(rng.integers(0, 100, size)),
+            "joined": pa.array(np.datetime_as_string(first_day + joined)),
+        }
+    )
+    odd_rows = {"visit": "never", "age": 40, "joined": " 2020-03-01T00:10+00:30\n"}
+    table = pa.concat_tables([table, pa.Table.from_pylist([odd_rows, {}], table.schema)])
+    labels = np.where(rng.random(size + 2) < [*chance, 0.5, 0.5], "p", "n")
+    return schema, table, labels.tolist()
+
+
+@pytest.mark.slow
+def test_dates_are_corrected_with_what_they_do_together(engine: tuple[str, Run]) -> None:
+    schema, table, labels = draw_visits(5000)
+    model = CentralNB(epsilon=20.0, schema=schema).fit(table, labels).model_
+    assert {"joined", "visit"} <= {name for pair in model.pairs for name in pair.names}
+    assert_same(model, table, engine)
+
+
+@pytest.mark.parametrize("method", ["density", "components"])
+def test_days_are_numbers(quick_engine: tuple[str, Run], method: str) -> None:
+    schema, table, _ = draw_visits(200)
+    rng, projection = np.random.default_rng(1), None
+    if method == "components":
+        sample = {name: table[name].to_pylist()[:100] for name in ("joined", "age")}
+        projection = fit_projection(PCA(2), schema, sample)
+        schema = projection.output_schema
+    factors: list[Any] = [
+        GaussianFactor(
+            feature, np.array([900.0, 2000.0]), np.array([1e5, 1e6]), True, np.full(2, 0.1)
+        )
+        if feature.name == "joined"
+        else CellFactor(cells, np.log(rng.dirichlet(np.ones(cells.size), 2)))
+        for feature in schema.features
+        for cells in (Cells.from_schema(schema, feature),)
+    ]
+    model = NaiveBayesModel(schema, np.log([0.4, 0.6]), factors, projection=projection)
+    assert_same(model, table, quick_engine)
 
 
 @pytest.mark.parametrize("density", [False, True])

@@ -20,6 +20,7 @@ from discreet import Categorical, CentralNB, CryptoRandom, Schema
 from discreet.central import budget as budget_module
 from discreet.central import corrections as corrections_module
 from discreet.central import histogram as histogram_module
+from discreet.central import rare_classes as rare_classes_module
 from discreet.central import selection as selection_module
 from discreet.central import temperature as temperature_module
 from discreet.central import training as training_module
@@ -39,11 +40,15 @@ from discreet.tables.contributions import (
 )
 from discreet.tables.source import InMemorySource
 
+CHOICES = (corrections_module, rare_classes_module, selection_module, temperature_module)
+"""Where candidates are chosen."""
 K = 3
 SCALES = {False: K, True: WEIGHT_STEPS}
 """By how much counts are larger than those of one row per person, without and with weights."""
 FEW, SOME, MANY = (4, 3), (20, 30), (40_000, 40_000)
 """Class counts of persons: one feature is chosen, all are used, corrections are made."""
+RARE, MANY_AND_RARE = (7_700, 300), (77_000, 3_000)
+"""The same with a rare class: the evidence is weighed, without and with corrections."""
 
 
 def own(person, *records):
@@ -88,7 +93,7 @@ def worst_person(monkeypatch, persons, *, weighting=False, bases=OTHERS, first=S
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weighting", [False, True])
-@pytest.mark.parametrize("first", [FEW, SOME, (4_000, 4_000), MANY], ids=str)
+@pytest.mark.parametrize("first", [FEW, SOME, (4_000, 4_000), MANY, RARE, MANY_AND_RARE], ids=str)
 def test_all_rows_of_a_person_cost_at_most_epsilon(monkeypatch, heads, first, weighting):
     persons = PERSONS if first == SOME else PERSONS[1:]
     largest = worst_person(monkeypatch, persons, weighting=weighting, first=first)
@@ -104,7 +109,7 @@ def test_every_small_table_of_persons_keeps_the_promise(monkeypatch):
     assert worst_person(monkeypatch, persons, bases=bases) <= Fraction(EPSILON)
 
 
-@pytest.mark.parametrize("first", [FEW, SOME, MANY], ids=str)
+@pytest.mark.parametrize("first", [FEW, SOME, MANY, RARE], ids=str)
 def test_twin_noise_for_one_row_instead_of_all_that_are_used(monkeypatch, heads, first):
     monkeypatch.setattr(ContributionBound, "influence", Influence(1, K))
     scaled = [n // K for n in first]
@@ -112,10 +117,10 @@ def test_twin_noise_for_one_row_instead_of_all_that_are_used(monkeypatch, heads,
     assert largest > 2 * Fraction(EPSILON)
 
 
-def exponents(monkeypatch, bound):
+def exponents(monkeypatch, bound, share=0.5):
     """What was charged for each choice, and the exponent of its qualities as a part of that."""
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 2, 40_000)
+    codes = (rng.random(40_000) < share).astype(int)
     columns = {f"x{i}": (codes + (rng.random(40_000) < 0.2 + 0.1 * i)) % 2 for i in range(4)}
     schema = Schema([Categorical(name, [0, 1]) for name in columns], "y", [0, 1])
     spent, used = [], []
@@ -131,7 +136,7 @@ def exponents(monkeypatch, bound):
     real_spend = budget_module.Budget.spend_on_selection
     with monkeypatch.context() as patch:
         patch.setattr(budget_module.Budget, "spend_on_selection", spend)
-        for module in (corrections_module, temperature_module, selection_module):
+        for module in CHOICES:
             patch.setattr(module, "sample_exponential_mechanism", choose)
         for corrections, epsilon in ((True, 4.0), (False, 4.0)):
             training_module.train(
@@ -154,10 +159,20 @@ def test_every_choice_is_for_all_rows_that_are_used(monkeypatch, weighting):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("weighting", [False, True])
+def test_every_choice_for_a_rare_class_is_for_all_rows_that_are_used(monkeypatch, weighting):
+    single, several = (exponents(monkeypatch, bound, 0.04) for bound in (None, bound_of(weighting)))
+    assert several.keys() == {"choice of start", "choice of pair  of ", "choice of scoring"}
+    assert several == {name: part / SCALES[weighting] for name, part in single.items()}
+
+
+@pytest.mark.slow
 def test_twin_choices_for_one_row_instead_of_all_that_are_used(monkeypatch):
     monkeypatch.setattr(histogram_module, "RowSample", sample_for_one)
     with pytest.raises(AssertionError):
         test_every_choice_is_for_all_rows_that_are_used(monkeypatch, False)
+    with pytest.raises(AssertionError):
+        test_every_choice_for_a_rare_class_is_for_all_rows_that_are_used(monkeypatch, False)
 
 
 def sample_for_one(*rows, influence, **others):
@@ -267,8 +282,9 @@ def test_twin_amplification_by_the_formula_for_a_single_row(share):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("weighting", [False, True])
-def test_with_delta_all_rows_of_a_person_keep_the_rho(monkeypatch, heads, weighting):
-    assert rho_excess(monkeypatch, weighting) <= 1 + 1e-9
+@pytest.mark.parametrize("first", [MANY, MANY_AND_RARE], ids=str)
+def test_with_delta_all_rows_of_a_person_keep_the_rho(monkeypatch, heads, weighting, first):
+    assert rho_excess(monkeypatch, weighting, first) <= 1 + 1e-9
 
 
 def test_twin_gaussian_noise_for_one_row(monkeypatch, heads):
@@ -286,7 +302,7 @@ def test_the_accountant_knows_how_many_numbers_a_person_moves():
         assert noises == {2 * influence.rows}
 
 
-def rho_excess(monkeypatch, weighting):
+def rho_excess(monkeypatch, weighting, first=MANY):
     """The largest rho that a person cost as a multiple of what normal noise would leave."""
     released = []
 
@@ -294,7 +310,7 @@ def rho_excess(monkeypatch, weighting):
         exact = np.asarray(numbers).astype(np.int64) // noise.rounding_step
         released.append((noise.gaussian, Fraction(noise.parameter), exact.ravel()))
         draw = np.random.default_rng(len(released)).integers(0, 60, exact.shape)
-        counts = np.array([40_000, 40_000]) * SCALES[weighting]
+        counts = np.array(first) * SCALES[weighting]
         return counts if len(released) == 1 else draw * noise.rounding_step
 
     def choose(qualities, epsilon, random):
@@ -306,7 +322,7 @@ def rho_excess(monkeypatch, weighting):
     monkeypatch.setattr(
         histogram_module.ReleasePlan, "compute_mean_share", lambda plan, **_: Fraction(1, 100)
     )
-    for module in (selection_module, corrections_module, temperature_module):
+    for module in CHOICES:
         monkeypatch.setattr(module, "sample_exponential_mechanism", choose)
     transcripts, options = [], {"delta": 1e-6, "bound": bound_of(weighting)}
     for records in (OTHERS[1], *(OTHERS[1] + rows for rows in PERSONS[1:])):

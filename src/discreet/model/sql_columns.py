@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 
 from discreet.model import NaiveBayesModel
+from discreet.model.sql_dates import DateColumns
 from discreet.model.sql_dialects import Dialect, format_double
 from discreet.model.sql_text import list_public_numbers, write_case
 from discreet.schema.cells import Cells
+from discreet.schema.dates import Date, DatePart
 from discreet.schema.projection import Projection
 from discreet.schema.schema import Numeric
 
@@ -37,10 +39,14 @@ class InputColumns:
     def __init__(self, model: NaiveBayesModel, dialect: Dialect, keys: Sequence[str]) -> None:
         self.model, self.dialect = model, dialect
         self.inputs = {f"k{position}": self.read_column(key) for position, key in enumerate(keys)}
+        self.dates = DateColumns(dialect)
         self.standardised: dict[str, str] = {}
         self.components: dict[str, str] = {}
         self.input_names: dict[str, str] = {}
-        """The column of the first step that holds a feature: text v0 …, or the digits of x0, m0."""
+        """The column of the first step that holds a feature: text v0 …, or the digits of x0, m0.
+
+        Those of dates are t0, m0.
+        """
 
     def read_column(self, name: str) -> str:
         """A column of the table, by its name alone."""
@@ -68,16 +74,22 @@ class InputColumns:
         name, projection = feature.name, self.model.projection
         if projection is not None and feature in projection.components:
             return self._add_component(projection, feature), ""
+        if isinstance(feature, Date):
+            digits = self._add_date(feature)
+            return f"x{digits}", f"m{digits}"
         if name not in self.input_names:
             self.input_names[name] = digits = str(len(self.input_names))
             column = self.read_column(name)
             self.inputs[f"x{digits}"] = self.dialect.read_number(column)
-            self.inputs[f"m{digits}"] = self.dialect.is_missing(
-                column, self.model.inputs.missing_tokens
-            )
+            self.inputs[f"m{digits}"] = self._write_is_missing(column)
         digits = self.input_names[name]
         is_nan = f" OR x{digits} = {self.dialect.nan}" if self.dialect.nan else ""
         return f"x{digits}", f"m{digits}{is_nan}"
+
+    def add_part(self, feature: DatePart) -> tuple[str, str, str]:
+        """The cell of a part of a date, its column of text, and the condition of missing."""
+        digits = self._add_date(feature)
+        return self.dates.write_part(feature, digits), f"t{digits}", f"m{digits}"
 
     def list_refusals(self, feature: Numeric, number: str) -> list[tuple[str, str]]:
         """Cases of numbers that the model refuses."""
@@ -89,7 +101,7 @@ class InputColumns:
             elif self._clips(number):
                 continue
             refusals.append((f"{number} {sign} {self.dialect.write_edge(limit)}", "NULL"))
-        if feature.integer:
+        if feature.integer and not isinstance(feature, Date):
             refusals.append((self.dialect.is_fraction(number), "NULL"))
         return refusals
 
@@ -106,6 +118,20 @@ class InputColumns:
     def _clips(self, number: str) -> bool:
         """Whether numbers outside the bounds count as the bounds: those of components always do."""
         return number in self.components or self.model.inputs.outliers == "clip"
+
+    def _add_date(self, feature: Date | DatePart) -> str:
+        """The digits of the columns of a date."""
+        name = feature.name
+        if name not in self.input_names:
+            self.input_names[name] = digits = str(len(self.input_names))
+            column = self.read_column(name)
+            self.inputs[f"t{digits}"] = self.dates.read_text(column)
+            self.inputs[f"m{digits}"] = self._write_is_missing(column)
+            self.dates.add_date(feature, digits)
+        return self.input_names[name]
+
+    def _write_is_missing(self, column: str) -> str:
+        return self.dialect.is_missing(column, self.model.inputs.missing_tokens)
 
     def _list_truths(self, cells: Cells) -> dict[str, str]:
         """The public texts of truth values that are not spelled true and false."""

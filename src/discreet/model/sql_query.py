@@ -21,6 +21,7 @@ from discreet.model.sql_text import (
     write_case,
 )
 from discreet.schema.cells import Cells
+from discreet.schema.dates import DatePart
 from discreet.schema.schema import Categorical, Numeric, format_value
 
 __all__ = ["SqlQuery"]
@@ -65,12 +66,6 @@ class SqlQuery:
             raise EstimationError("the name of the table is empty; write which table to predict")
         if not model.factors:
             raise EstimationError("this model has no features; there is nothing to export")
-        for feature in (*model.schema.features, *model.inputs.features):
-            if type(feature) not in (Categorical, Numeric):
-                raise EstimationError(
-                    f"{feature.name}: SQL is written for categories and numbers, not for a "
-                    f"{type(feature).__name__.lower()}; export to ONNX, or predict with discreet"
-                )
         self.model, self.dialect, self.keys = model, DIALECTS[dialect], list(dict.fromkeys(keys))
         self.table_parts = split_table_name(table)
         self.class_names = [format_value(value) for value in model.schema.classes]
@@ -94,6 +89,10 @@ class SqlQuery:
         score_columns = key_columns | {f"s{c}": scores[c] for c in class_indices}
         steps: list[tuple[str, dict[str, str], bool]] = [
             ("inputs", self.columns.inputs, False),
+            ("date_texts", self.columns.dates.texts, True),
+            ("dates", self.columns.dates.dates, True),
+            ("date_fields", self.columns.dates.fields, True),
+            ("days", self.columns.dates.days, True),
             ("standardised", self.columns.standardised, True),
             ("components", self.columns.components, True),
             ("cells", self.cells, True),
@@ -254,7 +253,9 @@ class SqlQuery:
         if cells in self.cell_names:
             return self.cell_names[cells]
         missing_code = "NULL" if cells.missing_index is None else str(cells.missing_index)
-        if isinstance(cells.feature, Categorical):
+        if isinstance(cells.feature, DatePart):
+            text = self._write_part_code(cells, missing_code)
+        elif isinstance(cells.feature, Categorical):
             text = self._write_category_code(cells, missing_code)
         else:
             text = self._write_bin_code(cells, missing_code)
@@ -281,6 +282,16 @@ class SqlQuery:
             (f"LOWER({text_name}) = '{truth}'", str(cells.spellings[truth])) for truth in truths
         ]
         return write_case(arms, "" if cells.other_index is None else str(cells.other_index))
+
+    def _write_part_code(self, cells: Cells, missing_code: str) -> str:
+        assert isinstance(cells.feature, DatePart)
+        part, text_name, is_absent = self.columns.add_part(cells.feature)
+        arms = [(is_absent, missing_code)]
+        arms += [
+            (f"{text_name} = {self.dialect.quote_text(spelling)}", str(index))
+            for spelling, index in cells.spellings.items()
+        ]
+        return write_case(arms, part)
 
     def _write_bin_code(self, cells: Cells, missing_code: str) -> str:
         feature = cells.feature

@@ -318,7 +318,7 @@ class Cells:
     @cached_property
     def rounded_labels(self) -> tuple[str, ...]:
         """The labels with edges of bins as a person would write them; no answer is read by them."""
-        if not isinstance(self.feature, Numeric):
+        if not isinstance(self.feature, Numeric) or isinstance(self.feature, Date):
             return self.labels
         bin_labels = format_bin_labels(self.edges, self.feature.integer)
         return (*bin_labels, *self.labels[len(bin_labels) :])
