@@ -178,8 +178,8 @@ def test_estimators_learn_from_dates_and_explain_by_them(tmp_path: Path) -> None
         assert line in said
     again = NaiveBayesModel.from_json(private.to_json())
     assert (again.predict(X) == private.predict(X)).all()
-    drawn = pd.DataFrame(sample_records(private, 50))
-    assert len(private.predict(drawn[private.inputs.names])) == 50  # what is drawn is read again
+    drawn = pd.DataFrame(sample_records(private, 50)).reindex(columns=private.inputs.names)
+    assert len(private.predict(drawn)) == 50  # what is drawn is read again
     with pytest.raises(SchemaError, match="joined: ONNX does not read dates"):
         to_onnx(private)
     X.assign(c=y).to_csv(tmp_path / "rows.csv", index=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import resource
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from discreet.central.private_bounds import (
 from discreet.central.private_inference import infer_private_schema
 from discreet.errors import FormatError, PrivacyError, SchemaError
 from discreet.privacy.guarantee import Guarantee
+from discreet.schema.dates import Date, DatePart
 from discreet.schema.draft_files import read_draft
 from discreet.schema.drafting import SchemaDraft
 from discreet.schema.inference_cost import ALL_ROWS_UNIT, InferenceCost
@@ -153,14 +156,13 @@ def test_without_a_delta_everything_that_is_missing_is_named_before_anything_is_
 
 @pytest.mark.slow
 def test_what_is_known_costs_nothing_and_declared_types_are_public():
-    with pytest.warns(UserWarning, match="when: dates"):
+    with pytest.warns(UserWarning, match="when: which dates it holds is not inferred"):
         schema = Schema.infer(
             make_frame(),
             "ill",
             epsilon=1.0,
             classes=["no", "yes"],
-            values={"contract": ["month", "year", "two years"]},
-            bounds={"age": (0, 120)},
+            columns={"contract": ["month", "year", "two years"], "age": "0..120 real"},
         )
     assert schema["age"] == Numeric("age", 0, 120)
     assert schema["smokes"] == Categorical("smokes", [False, True])
@@ -243,7 +245,8 @@ def test_open_places_of_a_draft_in_one_line_a_column_are_read(tmp_path):
     age, weight, contract, odd, joined = draft.columns
     assert (age.kind, age.integer, age.optional) == ("numeric", True, True)
     assert (weight.kind, weight.integer, weight.optional) == ("numeric", False, False)
-    assert (contract.kind, odd.kind, joined.type) == ("categorical", "", "date")
+    assert (contract.kind, odd.kind) == ("categorical", "")
+    assert (joined.kind, joined.by) == ("date", "month")
     assert all(column.open_fields for column in draft.columns)
 
 
@@ -269,8 +272,10 @@ def test_a_value_that_is_spelled_as_the_mark_of_an_open_place_is_left_out(tmp_pa
     [
         ({"drop": ["nobody"]}, "there is no column 'nobody'"),
         ({"drop": "age"}, "write a list of columns"),
-        ({"bounds": {"age": (9, 3)}}, "lower 9 is not below upper 3"),
-        ({"values": {"contract": []}}, "values is empty"),
+        ({"columns": {"age": "9..3"}}, "lower 9 is not below upper 3"),
+        ({"columns": {"age": "9-30"}}, "write age: 9..30"),
+        ({"columns": {"ill": ["no", "yes"]}}, "there is no column .ill. besides the class"),
+        ({"columns": {"contract": []}}, "values is empty"),
         ({"missing_tokens": "?"}, "write a list"),
         ({"epsilon": math.inf}, "infinite epsilon"),
         ({"epsilon": -1.0}, "epsilon is -1.0"),
@@ -287,6 +292,44 @@ def test_wrong_requests_are_refused_before_anything_is_paid(options, words):
     with pytest.raises((SchemaError, PrivacyError), match=words):
         infer(make_frame(), charge=paid.append, **options)
     assert not paid
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pandas", "polars", "parquet", "csv", "sqlite", "like"])
+def test_a_described_column_of_dates_is_used_and_another_is_left_out(kind, tmp_path):
+    """A declared type of dates is public; of a CSV file dates are text, as in an identifier."""
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(2_000), unit="D")
+    frame = make_frame()[["age", "ill"]].assign(when=days, joined=days, visited=days)
+    lines = {"joined": "2019-01-01..2026-12-31 by year, never missing", "visited": "by weekday"}
+    options: dict[str, Any] = {"columns": lines}
+    source: Any = {"polars": pl.from_pandas}.get(kind, lambda table: table)(frame)
+    if kind == "parquet":
+        frame.to_parquet(source := tmp_path / "t.parquet")
+    elif kind == "csv":
+        frame.to_csv(source := tmp_path / "t.csv", index=False)
+    elif kind == "sqlite":
+        with closing(sqlite3.connect(tmp_path / "t.sqlite")) as connection:
+            frame.to_sql("t", connection, index=False)
+        source = f"sqlite://{tmp_path}/t.sqlite#t"
+    elif kind == "like":
+        draft = SchemaDraft.from_frame(frame, "ill").to_yaml()
+        for name, line in lines.items():
+            draft = draft.replace(f"{name}: FILL-IN..FILL-IN by month", f"{name}: {line}")
+        (tmp_path / "draft.yaml").write_text(draft)
+        options = {"like": tmp_path / "draft.yaml"}
+    inference = infer_private_schema(
+        source, "ill", epsilon=1.0, delta=1e-6, classes=["no", "yes"], **options
+    )
+    schema, reason = inference.schema, inference.left_out["when"]
+    assert schema["joined"] == Date("joined", "2019-01-01", "2026-12-31", "year", optional=False)
+    assert schema["visited"] == DatePart("visited", by="weekday")
+    assert "--column 'visited: 2015-01-01..2026-12-31 by month'" in reason
+    assert ("as in identifiers" in reason) == (kind == "csv")
+    model = CentralNB(1.0, schema=schema).fit(frame.drop(columns="ill"), frame["ill"])
+    assert model.guarantee_.epsilon == 2.0
+    again = infer_private_schema(frame, epsilon=1.0, like=replace(schema, features=(
+        Numeric("age"), *schema.features[1:])))  # fmt: skip
+    assert again.schema["visited"] == schema["visited"]
 
 
 def test_nothing_to_infer_is_said():

@@ -253,8 +253,8 @@ def test_a_schema_for_a_price_is_charged_and_says_so(run: Run) -> None:
     frame["id"] = range(len(frame))
     frame.to_csv("many.csv", index=False)
     ledger = ["--budget-file", "b.json", "--budget-total", "3", "--budget-total-delta", "1e-5"]
-    known = ["--classes", "no,yes", "--bounds", "age=18..100", "--drop", "id"]
-    known += ["--values", "region=north,east,south,west"]
+    known = ["--classes", "no,yes", "--column", "age: 18..100 real", "--drop", "id"]
+    known += ["--column", "region: [north, east, south, west]"]
     words = ["schema", "infer", "many.csv", "--target", "missed_payment", "--epsilon", "1"]
     result = run(*words, "--delta", "1e-6", *known, *ledger, "-o", "priced.json")
     assert result.exit_code == 0
@@ -300,8 +300,10 @@ def test_a_schema_for_a_price_as_json(run: Run) -> None:
         (["--budget-file", "b.json"], "--budget-file goes with --epsilon"),
         (["--epsilon", "1", "--categorical", "age"], "--categorical goes without --epsilon"),
         (["--epsilon", "1", "--budget-total", "3"], "has no effect without a ledger"),
-        (["--epsilon", "1", "--bounds", "age"], "write age=0..120"),
-        (["--epsilon", "1", "--values", "region"], "write contract=month,year"),
+        (["--epsilon", "1", "--column", "age"], "write 'age: 0..110'"),
+        (["--epsilon", "1", "--column", "age: 0-99"], "write age: 0..99"),
+        (["--epsilon", "1", "--column", "ages: 0..99"], "there is no column 'ages'"),
+        (["--epsilon", "1", "--column", "age: by week"], "write one of day, month, year, weekday"),
         (["--epsilon", "1", "--rows-per-person", "3"], "needs person="),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import random
 import sqlite3
@@ -18,6 +19,7 @@ import pytest
 from comparisons import assert_same_statistics
 from discreet.errors import SchemaError
 from discreet.schema.cells import encode_classes
+from discreet.schema.dates import Date, DatePart
 from discreet.schema.schema import Categorical, Numeric, Schema
 from discreet.statistics.statistics import Statistics
 from discreet.tables import CountRequest, count
@@ -44,6 +46,19 @@ SCHEMA = Schema(
     unseen="other",
     missing_tokens=["?"],
 )
+DATE_SCHEMA = Schema(
+    [
+        Date("born", "1950-01-01", "2000-12-31"),
+        Date("joined", "2019-01-01", "2020-12-31", by="month"),
+        DatePart("visited", by="weekday"),
+        DatePart("paid", by="month of year"),
+        DatePart("called", by="hour"),
+    ],
+    "class",
+    ["no", "y\\e's"],
+    outliers="clip",
+    missing_tokens=["?"],
+)
 NAMES = [*SCHEMA.names, SCHEMA.target]
 TYPES = {
     "zip": pa.string(),
@@ -53,18 +68,34 @@ TYPES = {
     "age": pa.int64(),
     "income": pa.float64(),
     "written": pa.string(),
+    "born": pa.date32(),
+    "joined": pa.string(),
+    "visited": pa.timestamp("us"),
+    "paid": pa.string(),
+    "called": pa.timestamp("us", "UTC"),
     "class": pa.string(),
 }
-SQL_TYPES = {"string": "text", "double": "double precision", "bool": "boolean", "int32": "integer"}
+SQL_TYPES = {
+    "string": "text",
+    "double": "double precision",
+    "bool": "boolean",
+    "int32": "integer",
+    "date32[day]": "date",
+    "timestamp[us]": "timestamp",
+    "timestamp[us, tz=UTC]": "timestamp with time zone",
+}
 REQUEST = CountRequest(bins={"age": 5, "income": [0.3, 700.1]}, moments="grid", order=True)
+DATE_REQUEST = CountRequest(bins={"born": 4, "joined": ["2019-06-01", "2020-02-01"]})
 BOUND = ContributionBound("person", 2, "own")
 KINDS = [pa.string(), pa.int64(), pa.float64()]
 
 
-def make_rows(kind: pa.DataType, size: int = 600) -> pa.Table:
+def make_rows(kind: pa.DataType, size: int = 600, schema: Schema = SCHEMA) -> pa.Table:
     """Difficult values; few persons with many rows, many with few, and some rows of nobody."""
     chance = random.Random(11)
     texts = ["?", "", None, " 0.25 ", "1e-1", ".5", "nan", "+0.75", "-3", "0.30000000000000004"]
+    moments = [dt.datetime(2018, 11, 1) + dt.timedelta(hours=321 * step) for step in range(60)]
+    zones = ["", "Z", "+05:45", "-03"]
     draws: dict[str, Any] = {
         "zip": lambda: chance.choice([*SCHEMA["zip"].values, "?", "", None, "x"]),
         "level": lambda: chance.choice([1, 2, 3, None, 77]),
@@ -73,11 +104,17 @@ def make_rows(kind: pa.DataType, size: int = 600) -> pa.Table:
         "age": lambda: chance.choice([None, *range(10, 110)]),
         "income": lambda: chance.choice([None, math.nan, math.inf, 0.3, chance.uniform(-1, 999)]),
         "written": lambda: chance.choice([*texts, repr(chance.random())]),
+        "born": lambda: chance.choice([None, dt.date(1940 + chance.randrange(70), 2, 28)]),
+        "joined": lambda: chance.choice(["?", "", None, f" {chance.choice(moments).date()}"]),
+        "visited": lambda: chance.choice([None, *moments]),
+        "paid": lambda: chance.choice(["?", f"{chance.choice(moments)}{chance.choice(zones)}"]),
+        "called": lambda: chance.choice([None, *moments]),
         "class": lambda: chance.choice(["no", "y\\e's"]),
     }
     columns = {
         name: pa.array([draw() for _ in range(size)], type=TYPES[name])
         for name, draw in draws.items()
+        if name in (*schema.names, schema.target)
     }
     numbers = [chance.choice([1, chance.randrange(20), chance.randrange(600)]) for _ in range(size)]
     ids: list[Any] = [None if chance.random() < 0.05 else number for number in numbers]
@@ -100,6 +137,11 @@ def write_table(engine: str, rows: pa.Table, url: str, folder: Path) -> Any:
     values = [tuple(row.values()) for row in rows.to_pylist()]
     if engine == "sqlite":
         columns = columns.replace("double precision", "real").replace("bigint", "integer")
+        columns = columns.replace(" with time zone", "")
+        values = [
+            tuple(str(cell) if isinstance(cell, dt.date) else cell for cell in row)
+            for row in values
+        ]
         with sqlite3.connect(folder / "rows.sqlite") as connection:
             connection.execute(f"CREATE TABLE t ({columns})")
             marks = ", ".join("?" * rows.num_columns)
@@ -114,17 +156,23 @@ def write_table(engine: str, rows: pa.Table, url: str, folder: Path) -> Any:
     return f"{url}#person_rows"
 
 
-def count_in_memory(rows: pa.Table, bound: ContributionBound = BOUND) -> Statistics:
-    columns = {name: rows.column(name) for name in SCHEMA.names}
-    codes = encode_classes(SCHEMA, rows.column(SCHEMA.target))
-    used_rows, _ = select_person_rows(rows.column("person"), columns, codes, SCHEMA, bound)
-    return count(rows.take(used_rows), SCHEMA, REQUEST)
+def count_in_memory(
+    rows: pa.Table, schema: Schema = SCHEMA, request: CountRequest = REQUEST
+) -> Statistics:
+    columns = {name: rows.column(name) for name in schema.names}
+    codes = encode_classes(schema, rows.column(schema.target))
+    used_rows, _ = select_person_rows(rows.column("person"), columns, codes, schema, BOUND)
+    return count(rows.take(used_rows), schema, request)
 
 
-def count_in_engine(source: Any, bound: ContributionBound = BOUND) -> Statistics:
-    rows = limit_person_rows(open_table(source), bound, NAMES, SCHEMA)
-    assert rows.columns == tuple(NAMES)  # the ids are gone
-    return count(rows, SCHEMA, REQUEST)
+def count_in_engine(
+    source: Any, schema: Schema = SCHEMA, request: CountRequest = REQUEST
+) -> Statistics:
+    names, table = [*schema.names, schema.target], open_table(source)
+    rows = limit_person_rows(table, BOUND, names, schema)
+    assert rows.columns == tuple(names)  # the ids are gone
+    assert rows.schema() == table.select(*names).schema()  # and dates are as they are stored
+    return count(rows, schema, request)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -135,6 +183,16 @@ def test_an_engine_uses_the_rows_that_memory_uses(
     rows = make_rows(kind)
     source = write_table(engine, rows, postgres, tmp_path)
     assert_same_statistics(count_in_memory(rows), count_in_engine(source))
+
+
+@pytest.mark.parametrize("engine", ["parquet", "polars", "postgres", "sqlite"])
+def test_an_engine_uses_the_rows_that_memory_uses_also_with_dates(
+    engine: str, postgres: str, tmp_path: Path
+) -> None:
+    rows = make_rows(pa.int64(), 300, DATE_SCHEMA)
+    in_memory = count_in_memory(rows, DATE_SCHEMA, DATE_REQUEST)
+    source = write_table(engine, rows, postgres, tmp_path)
+    assert_same_statistics(in_memory, count_in_engine(source, DATE_SCHEMA, DATE_REQUEST))
 
 
 @pytest.mark.spark

@@ -18,7 +18,7 @@ from discreet.schema.inference_cost import ALL_ROWS_UNIT, WHOLE_RECORD_UNIT
 from discreet.schema.schema import format_value
 from discreet.tables.contributions import ContributionBound
 
-__all__ = ["InferencePlan", "count_steps", "holds_dates", "needs_values", "plan_inference"]
+__all__ = ["InferencePlan", "count_steps", "needs_values", "plan_inference"]
 
 CLASS_WEIGHT = 4
 """Steps' worth of the budget for the classes, without which there is no schema; 1 compared:
@@ -28,24 +28,16 @@ SELECTION_DELTA_SHARE = Fraction(1, 2)
 thresholds are 1 to 7 % higher: docs/experiments/schemas.md."""
 
 
-def holds_dates(column: ColumnDraft) -> bool:
-    """Whether a column holds dates or times, of which nothing is inferred.
-
-    Parameters
-    ----------
-    column : ColumnDraft
-    """
-    return column.is_temporal or str(column.kind) == "date"
-
-
 def count_steps(column: ColumnDraft) -> int:
     """How many noisy histograms a column is paid for: two grids, or a grid and values, or values.
 
+    Nothing is inferred of dates, times and durations.
+
     Parameters
     ----------
     column : ColumnDraft
     """
-    if not column.open_fields or holds_dates(column):
+    if not column.open_fields or column.is_temporal or column.kind == "date":
         return 0
     return 1 if column.kind == "categorical" else 2
 
@@ -208,6 +200,6 @@ def _require_given_values(draft: SchemaDraft) -> None:
         raise SchemaError(
             f"without a delta, {' and '.join(missing_parts)} cannot be inferred: that a value "
             "occurs may be due to a single person. Give them "
-            f"(--values {example}=A,B, --classes no,yes; in Python values=, classes=), leave "
-            "columns out (--drop), or add a delta, such as --delta 1e-6"
+            f"(--column '{example}: [A, B]', --classes no,yes; in Python columns=, classes=), "
+            "leave columns out (--drop), or add a delta, such as --delta 1e-6"
         )

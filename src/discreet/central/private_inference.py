@@ -25,7 +25,6 @@ from discreet.central.inference_plan import (
     CLASS_WEIGHT,
     InferencePlan,
     count_steps,
-    holds_dates,
     plan_inference,
 )
 from discreet.central.private_bounds import (
@@ -45,12 +44,15 @@ from discreet.schema.draft_files import coerce_draft, merge_draft
 from discreet.schema.drafting import ColumnDraft, FeatureKind, SchemaDraft
 from discreet.schema.inference_cost import InferenceCost
 from discreet.schema.schema import FILL_IN_MARK, Feature, Schema, Value
+from discreet.schema.short_form import read_feature
 from discreet.tables.column_counts import ColumnCounter
 from discreet.tables.contributions import ContributionBound, MissingPerson
 
 __all__ = ["PrivateInference", "infer_priced_schema", "infer_private_schema"]
 
-DATE_REASON = "dates are not inferred; give what is known of it, or make numbers or text of it"
+DATE_EXAMPLE = "--column 'visited: 2015-01-01..2026-12-31 by month' or 'visited: by weekday'"
+DATE_REASON = f"which dates it holds is not inferred; say what you know, such as {DATE_EXAMPLE}"
+TIME_REASON = "times and durations are not read; make numbers of them"
 BOUNDS_REASON = (
     "no numbers stand out from the noise; give its bounds, a larger epsilon or fewer columns"
 )
@@ -60,9 +62,12 @@ KIND_REASON = (
 )
 VALUES_REASON = (
     "no value is frequent enough at this epsilon and delta, as in identifiers; give its values, or "
-    "leave it out"
+    f"leave it out; if it holds dates, say {DATE_EXAMPLE}"
 )
-DELTA_REASON = "it holds text, whose values cannot be inferred without a delta; give its values"
+DELTA_REASON = (
+    "it holds text, whose values cannot be inferred without a delta; give its values, or, if it "
+    f"holds dates, say {DATE_EXAMPLE}"
+)
 
 Progress = Callable[[int, int], None]
 ChargeLedger = Callable[[Guarantee], Account | None]
@@ -131,8 +136,7 @@ def infer_private_schema(
     table_name: str | None = None,
     like: Any = None,
     classes: Sequence[Any] | None = None,
-    values: Mapping[str, Sequence[Any]] | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
+    columns: Mapping[str, Any] | None = None,
     drop: Collection[str] = (),
     person: str | None = None,
     rows_per_person: int = 1,
@@ -158,8 +162,11 @@ def infer_private_schema(
         Name of the table, for a database URL.
     like : SchemaDraft, Schema or path, optional
         What is known: columns that are not in it are left out, and what it leaves open is inferred.
-    classes, values, bounds
-        What is known without the data, as in :meth:`SchemaDraft.to_schema`.
+    classes : sequence, optional
+        All classes, where they are known without the data.
+    columns : mapping of name to line, optional
+        What is known of columns without the data, each in the one line that it has in a schema:
+        ``{"age": "0..110", "contract": ["month", "year"], "visited": "by weekday"}``.
     drop : collection of str
         Columns to leave out.
     person : str, optional
@@ -193,7 +200,7 @@ def infer_private_schema(
     counter = ColumnCounter.open(
         source, target, table=table_name, bound=bound, tokens=missing_tokens
     )
-    draft = _complete_draft(counter.draft, target, like, classes, values, bounds, drop)
+    draft = _complete_draft(counter.draft, target, like, classes, columns, drop)
     plan = plan_inference(draft, epsilon, delta, bound)
     random = as_random(random_state)
     cost = InferenceCost(
@@ -233,14 +240,12 @@ def _complete_draft(
     target: str,
     like: Any,
     classes: Sequence[Any] | None,
-    values: Mapping[str, Sequence[Any]] | None,
-    bounds: Mapping[str, tuple[float, float]] | None,
+    columns: Mapping[str, Any] | None,
     drop: Collection[str],
 ) -> SchemaDraft:
     """The columns of a table with all that is known of them; refuses names that it lacks."""
     if isinstance(drop, str):
         raise SchemaError(f"drop is {drop!r}; write a list of columns, such as ['id']")
-    known_bounds, known_values = bounds or {}, values or {}
     if like is not None:
         draft = merge_draft(draft, coerce_draft(like))
     if not (draft.target or target):
@@ -248,33 +253,27 @@ def _complete_draft(
     if not draft.target:
         draft = draft.with_target(target)
     names = [column.name for column in draft.columns]
-    for name in (*known_values, *known_bounds, *drop):
+    known_features = {name: read_feature(name, line) for name, line in (columns or {}).items()}
+    for name in (*known_features, *drop):
         if name not in names:
             raise SchemaError(
                 f"there is no column {name!r} besides the class; there are {', '.join(names)}"
             )
-    columns = [
-        _complete_column(column, known_bounds.get(column.name), known_values.get(column.name))
+    completed_columns = [
+        ColumnDraft.from_feature(known_features[column.name], column.type)
+        if column.name in known_features
+        else column
         for column in draft.columns
+        if column.name not in drop
     ]
+    for column in completed_columns:
+        if not column.open_fields and not column.is_temporal:
+            column.to_feature()  # refuses invalid bounds and values before anything is paid for
     return replace(
         draft,
-        columns=tuple(column for column in columns if column.name not in drop),
+        columns=tuple(completed_columns),
         classes=draft.classes if classes is None else tuple(classes),
     )
-
-
-def _complete_column(
-    column: ColumnDraft, bounds: tuple[float, float] | None, values: Sequence[Any] | None
-) -> ColumnDraft:
-    if bounds is not None:
-        is_date = holds_dates(column)
-        column = replace(column, kind=column.kind if is_date else "numeric", bounds=bounds)
-    if values is not None:
-        column = replace(column, kind="categorical", values=tuple(values))
-    if not column.open_fields and not column.is_temporal:
-        column.to_feature()  # refuses invalid bounds and values before anything is paid for
-    return column
 
 
 def _require_schema(
@@ -323,8 +322,8 @@ class _ColumnRelease:
 
     def infer_feature(self, column: ColumnDraft) -> Feature | None:
         """Infer what is open of a column; None where it is left out, with a reason."""
-        if column.is_temporal or (column.open_fields and holds_dates(column)):
-            self.left_out[column.name] = DATE_REASON
+        if column.is_temporal or (column.kind == "date" and column.open_fields):
+            self.left_out[column.name] = TIME_REASON if column.is_temporal else DATE_REASON
             return None
         if not column.open_fields:
             return column.to_feature()

@@ -40,48 +40,36 @@ class NameListType(click.ParamType[list[str]]):
         return [part.strip() for part in str(value).split(",") if part.strip()]
 
 
-class ColumnValuesType(click.ParamType[tuple[str, list[str]]]):
-    """``contract=month,year``: the values of a column."""
+class ColumnLineType(click.ParamType[tuple[str, Any]]):
+    """``age: 0..110``: a column as in a schema, in YAML."""
 
-    name = "COLUMN=A,B"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, list[str]]:
-        """Parse an option."""
-        if isinstance(value, tuple):
-            return value
-        column_name, separator, value_texts = str(value).partition("=")
-        values = [part.strip() for part in value_texts.split(",") if part.strip()]
-        if not separator or not values:
-            self.fail(f"{value!r}: write contract=month,year", param, ctx)
-        return column_name.strip(), values
-
-
-class ColumnBoundsType(click.ParamType[tuple[str, tuple[float, float]]]):
-    """``age=0..120``: the bounds of a column."""
-
-    name = "COLUMN=LOW..HIGH"
+    name = "'COLUMN: LINE'"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, tuple[float, float]]:
+    ) -> tuple[str, Any]:
         """Parse an option."""
+        from discreet.errors import FormatError
+        from discreet.files.documents import parse_json
+        from discreet.files.yaml_text import convert_yaml_to_json
+
         if isinstance(value, tuple):
             return value
-        column_name, _, bounds_text = str(value).partition("=")
-        lower_text, _, upper_text = bounds_text.partition("..")
         try:
-            return column_name.strip(), (float(lower_text), float(upper_text))
-        except ValueError:
-            self.fail(f"{value!r}: write age=0..120", param, ctx)
+            column = parse_json(convert_yaml_to_json(str(value), "column", keep_spelling=True))
+        except FormatError:
+            column = None
+        if not isinstance(column, dict) or len(column) != 1:
+            self.fail(f"{value!r}: write 'age: 0..110' or 'contract: [month, year]'", param, ctx)
+        return next(iter(column.items()))
 
 
 @click.command(
     epilog=format_example(
         "discreet schema infer people.csv --target churn --epsilon 0.1 --delta 1e-6 \\",
         "    --budget-file budget.json --budget-total 2 --budget-total-delta 1e-5 \\",
-        "    --drop customer_id --classes no,yes -o people.schema.yaml",
+        "    --drop customer_id --classes no,yes --column 'joined: 2015-01-01..2026-12-31' \\",
+        "    -o people.schema.yaml",
         "discreet schema infer people.csv --target churn -o people.schema.yaml",
     )
 )
@@ -94,10 +82,12 @@ class ColumnBoundsType(click.ParamType[tuple[str, tuple[float, float]]]):
 @click.option("--like", help="A schema, or a draft of schema new, whose open places are inferred.")
 @click.option("--classes", type=NameListType(), help="All classes, where they are known.")
 @click.option(
-    "--values", type=ColumnValuesType(), multiple=True, help="Known values of a column; repeatable."
-)
-@click.option(
-    "--bounds", type=ColumnBoundsType(), multiple=True, help="Known bounds of a column; repeatable."
+    "--column",
+    "columns",
+    type=ColumnLineType(),
+    multiple=True,
+    help="What is known of a column, as in a schema: 'age: 0..110', 'contract: [month, year]', "
+    "'joined: 2015-01-01..2026-12-31 by month', 'visited: by weekday'; repeatable.",
 )
 @click.option("--drop", type=NameListType(), help="Columns to leave out, such as identifiers.")
 @click.option("--person", help="The column that says whose a row is, if people have several rows.")
@@ -139,7 +129,7 @@ def infer(data: str, output: str | None, as_json: bool, **options: Any) -> None:
     categories and classes are taken from noisy counts. The schema says what it cost, and every
     guarantee of a model made with it includes that. Numbers outside the bounds are clipped, and
     categories that too few people have become "other". What you know costs nothing: --classes,
-    --values, --bounds, or a draft that you began (--like).
+    --column, or a draft that you began (--like). Of dates nothing is inferred: describe them.
 
     It is written with one line for each column, as YAML, or as JSON to a file that ends in .json.
 
@@ -204,7 +194,7 @@ def _infer_privately(
     from discreet.central.private_inference import infer_private_schema
 
     if options["categorical"]:
-        raise click.UsageError("--categorical goes without --epsilon; give --values or --like.")
+        raise click.UsageError("--categorical goes without --epsilon; give --column or --like.")
     ledger_names = ("budget_file", "budget_total", "budget_total_delta", "budget_composition")
     ledger_charge = LedgerCharge(
         **{name: options[name] for name in ledger_names},
@@ -221,8 +211,7 @@ def _infer_privately(
             table_name=options["table"],
             like=options["like"],
             classes=options["classes"],
-            values=dict(options["values"]),
-            bounds=dict(options["bounds"]),
+            columns=dict(options["columns"]),
             drop=options["drop"] or (),
             person=options["person"],
             rows_per_person=options["rows_per_person"] or 1,

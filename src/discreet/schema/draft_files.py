@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,14 @@ from discreet.errors import FormatError, SchemaError
 from discreet.files.atomic_writing import error_context, read_text
 from discreet.files.documents import parse_document
 from discreet.files.yaml_text import convert_yaml_to_json
-from discreet.schema.drafting import ColumnDraft, FeatureKind, SchemaDraft
-from discreet.schema.schema import FILL_IN_MARK, Categorical, Schema
+from discreet.schema.drafting import (
+    ColumnDraft,
+    SchemaDraft,
+    drop_foreign_marks,
+    list_open_parts,
+)
+from discreet.schema.schema import FILL_IN_MARK, Schema
+from discreet.schema.short_form import NEVER_MISSING, read_feature
 
 __all__ = ["coerce_draft", "merge_draft", "read_draft"]
 
@@ -28,18 +33,7 @@ def coerce_draft(value: Any) -> SchemaDraft:
         return value
     if isinstance(value, Schema):
         _require_known(value.inferred, value.inference)
-        columns = tuple(
-            ColumnDraft(feature.name, "categorical", values=feature.values)
-            if isinstance(feature, Categorical)
-            else ColumnDraft(
-                feature.name,
-                "numeric",
-                feature.integer,
-                bounds=(feature.lower, feature.upper) if feature.is_bounded else None,
-            )
-            for feature in value.features
-        )
-        columns = tuple(replace(column, optional=value[column.name].optional) for column in columns)
+        columns = tuple(map(ColumnDraft.from_feature, value.features))
         return SchemaDraft(columns, value.target, value.classes)
     return read_draft(value)
 
@@ -60,14 +54,15 @@ def read_draft(path: str | Path) -> SchemaDraft:
         document = parse_document(text, "schema")
         _require_known(document.get("inferred"), document.get("inference"))
         entries, target = document.get("features"), document.get("target")
-        if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries):
-            entries = {str(entry.get("name")): entry for entry in entries}
-        if not isinstance(entries, dict):
-            raise FormatError("its features are not a list of columns; write one with schema new")
         classes = document.get("classes")
         if isinstance(target, dict) and len(target) == 1:
             ((target, classes),) = target.items()
-        columns = tuple(_read_column(name, entry) for name, entry in entries.items())
+        if isinstance(entries, dict):
+            columns = tuple(_read_line(name, line) for name, line in entries.items())
+        elif isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries):
+            columns = tuple(_read_entry(entry) for entry in entries)
+        else:
+            raise FormatError("its features are not columns; write a draft with schema new")
         draft = SchemaDraft(columns, classes=None if _is_open(classes) else tuple(classes or ()))
         return replace(draft, target="" if _is_open(target) else str(target))
 
@@ -82,43 +77,44 @@ def _require_known(inferred: Any, inference: Any) -> None:
         )
 
 
-def _read_column(name: str, entry: Any) -> ColumnDraft:
-    """A column of a draft, in the long form or in one line, open or not."""
-    if FILL_IN_MARK not in json.dumps(entry):
-        features = [entry] if isinstance(entry, dict) and "name" in entry else {name: entry}
-        document = {"format": "discreet/schema", "version": Schema.version, "features": features}
-        placeholder = {"target": f"not {name}", "classes": ["no", "yes"]}
-        return coerce_draft(Schema.from_json(json.dumps({**document, **placeholder}))).columns[0]
-    if not isinstance(entry, dict):
-        return _read_open_line(name, entry)
-    kind = entry.get("kind")
-    if kind not in ("numeric", "categorical", FILL_IN_MARK):
+def _read_line(name: str, line: Any) -> ColumnDraft:
+    """A column in one line, of which a place may be open."""
+    if isinstance(line, dict):
+        return _read_entry({"name": name, **line})
+    if not list_open_parts(line):
+        return ColumnDraft.from_feature(read_feature(name, line))
+    if isinstance(line, list):
+        return ColumnDraft(name, "categorical")
+    text = line.removesuffix(f", {NEVER_MISSING}")
+    draft = ColumnDraft(name, optional=text == line)
+    bounds_text, _, by = text.partition(" by ")
+    if ".." in bounds_text:
+        if by:
+            return replace(draft, kind="date", by=by)
+        return replace(draft, kind="numeric", integer=bounds_text.endswith(" whole"))
+    return replace(draft, kind="categorical") if "[" in text else draft
+
+
+def _read_entry(entry: dict[str, Any]) -> ColumnDraft:
+    """A column in the long form, of which a place may be open."""
+    name, kind = entry.get("name"), entry.get("kind")
+    if not isinstance(name, str) or kind not in ("numeric", "categorical", "date", FILL_IN_MARK):
         raise FormatError(
-            f"{name}: its kind is {kind!r}; write numeric or categorical, or leave {FILL_IN_MARK}"
+            f"{name!r}: its kind is {kind!r}; write numeric, categorical or date, or leave "
+            f"{FILL_IN_MARK}"
         )
-    bounds, values = (entry.get("lower"), entry.get("upper")), entry.get("values")
-    has_bounds = kind == "numeric" and not any(map(_is_open, bounds))
-    has_values = kind == "categorical" and not _is_open(values)
+    entry = drop_foreign_marks(entry)
+    if not list_open_parts(entry):
+        return ColumnDraft.from_feature(
+            read_feature(name, {key: value for key, value in entry.items() if key != "name"})
+        )
     return ColumnDraft(
         name,
         "" if kind == FILL_IN_MARK else kind,
         entry.get("integer") is True,
-        values=tuple(values or ()) if has_values else None,
-        bounds=(float(bounds[0] or 0), float(bounds[1] or 0)) if has_bounds else None,
         optional=entry.get("optional") is not False,
+        by=entry.get("by") or "month",
     )
-
-
-def _read_open_line(name: str, line: Any) -> ColumnDraft:
-    """A column in one line with a mark: a list, a range, or nothing but the mark."""
-    if isinstance(line, list) or str(line).startswith("one of"):
-        return ColumnDraft(name, "categorical", optional=isinstance(line, list))
-    text = str(line)
-    is_optional = not text.endswith("never missing")
-    if " by " in text:
-        return ColumnDraft(name, type="date", optional=is_optional)
-    kind: FeatureKind = "numeric" if ".." in text else ""
-    return ColumnDraft(name, kind, "whole" in text, optional=is_optional)
 
 
 def _is_open(value: Any) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from discreet import conveniences
 from discreet.errors import FormatError, SchemaError
 from discreet.files.yaml_text import format_yaml_list, format_yaml_scalar
-from discreet.schema.dates import PART_VALUES, make_date_feature
+from discreet.schema.dates import PART_VALUES, Date, DatePart, make_date_feature
 from discreet.schema.schema import (
     FILL_IN_MARK,
     VERSION,
@@ -32,7 +32,14 @@ from discreet.schema.schema import (
 )
 from discreet.schema.short_form import LINE_EXAMPLES, format_feature
 
-__all__ = ["ColumnDraft", "SchemaDraft", "read_header", "require_finished"]
+__all__ = [
+    "ColumnDraft",
+    "SchemaDraft",
+    "drop_foreign_marks",
+    "list_open_parts",
+    "read_header",
+    "require_finished",
+]
 
 MAX_HEADER_BYTES = 1 << 20
 
@@ -121,6 +128,27 @@ class ColumnDraft:
             values = None if categories is None else tuple(categories)
             return cls(name, "categorical", type=type_name, values=values)
         return cls(name, type="" if lowered_type == "object" else type_name)
+
+    @classmethod
+    def from_feature(cls, feature: Feature, column_type: str = "") -> ColumnDraft:
+        """Make a column of which everything is known; a number without bounds leaves them open.
+
+        Parameters
+        ----------
+        feature : Feature
+        column_type : str
+            As the table calls it.
+        """
+        draft = cls(feature.name, type=column_type, optional=feature.optional)
+        if isinstance(feature, DatePart):
+            return replace(draft, kind="date", by=feature.by)
+        if isinstance(feature, Date):
+            bounds = str(feature.first), str(feature.last)
+            return replace(draft, kind="date", by=feature.by, bounds=bounds)
+        if isinstance(feature, Categorical):
+            return replace(draft, kind="categorical", values=feature.values)
+        known_bounds = (feature.lower, feature.upper) if feature.is_bounded else None
+        return replace(draft, kind="numeric", integer=feature.integer, bounds=known_bounds)
 
     def to_feature(self) -> Feature:
         """Return the feature; raises if something is left open."""
@@ -426,10 +454,10 @@ def require_finished(document: dict[str, Any]) -> dict[str, Any]:
             )
         }
         for name, line in entries.items():
-            open_places += [f"{name}: {place}" for place in _list_open_parts(line)]
+            open_places += [f"{name}: {place}" for place in list_open_parts(line)]
     elif isinstance(entries, list):
         entries = [
-            _drop_foreign_marks(entry) if isinstance(entry, dict) else entry
+            drop_foreign_marks(entry) if isinstance(entry, dict) else entry
             for entry in entries
             if not (
                 isinstance(entry, dict)
@@ -439,16 +467,19 @@ def require_finished(document: dict[str, Any]) -> dict[str, Any]:
         ]
         for entry in entries:
             if isinstance(entry, dict):
-                open_places += [
-                    f"{entry.get('name')}: {place}" for place in _list_open_parts(entry)
-                ]
+                open_places += [f"{entry.get('name')}: {place}" for place in list_open_parts(entry)]
     if open_places:
         raise SchemaError(f"this schema is not finished; fill in: {', '.join(open_places)}")
     return {**document, "features": entries} if entries is not None else document
 
 
-def _drop_foreign_marks(entry: dict[str, Any]) -> dict[str, Any]:
-    """A feature in the long form, without the placeholders that its kind does not use."""
+def drop_foreign_marks(entry: dict[str, Any]) -> dict[str, Any]:
+    """A feature in the long form, without the placeholders that its kind does not use.
+
+    Parameters
+    ----------
+    entry : dict
+    """
     foreign_keys = {"numeric": ("values",), "categorical": ("lower", "upper")}
     dropped_keys = foreign_keys.get(str(entry.get("kind")), ())
     return {
@@ -456,8 +487,13 @@ def _drop_foreign_marks(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _list_open_parts(line: Any) -> list[str]:
-    """What is to be filled in of a column, in one line or in the long form."""
+def list_open_parts(line: Any) -> list[str]:
+    """What is to be filled in of a column, in one line or in the long form.
+
+    Parameters
+    ----------
+    line : str, list or dict
+    """
     if isinstance(line, dict):
         marked_keys = [key for key, value in line.items() if _has_mark(value)]
         return ["kind"] if "kind" in marked_keys else marked_keys

@@ -367,6 +367,17 @@ class FeatureBody(Body):
     by: str | None = None
     optional: bool = True
 
+    def to_feature(self) -> Feature:
+        """The feature this shape stands for."""
+        from discreet.schema.dates import make_date_feature
+
+        if self.kind == "date":
+            return make_date_feature(self.name, self.by, self.lower, self.upper, self.optional)
+        if self.kind == "categorical":
+            return Categorical(self.name, self.values or [], self.optional)
+        lower, upper = _read_bound(self.lower, -math.inf), _read_bound(self.upper, math.inf)
+        return Numeric(self.name, lower, upper, self.integer, self.optional)
+
 
 class SchemaBody(Body):
     """Shape of a schema, alone in a file or inside another document."""
@@ -383,27 +394,7 @@ class SchemaBody(Body):
 
     def to_schema(self) -> Schema:
         """The schema this shape stands for."""
-        from discreet.schema.dates import make_date_feature
-
-        features: list[Feature] = []
-        for feature_body in self.features:
-            if feature_body.kind == "date":
-                name, by, optional = feature_body.name, feature_body.by, feature_body.optional
-                bounds = feature_body.lower, feature_body.upper
-                features.append(make_date_feature(name, by, *bounds, optional))
-                continue
-            if feature_body.kind == "categorical":
-                features.append(
-                    Categorical(feature_body.name, feature_body.values or [], feature_body.optional)
-                )
-                continue
-            lower = _read_bound(feature_body.lower, -math.inf)
-            upper = _read_bound(feature_body.upper, math.inf)
-            features.append(
-                Numeric(
-                    feature_body.name, lower, upper, feature_body.integer, feature_body.optional
-                )
-            )
+        features = [feature_body.to_feature() for feature_body in self.features]
         inference = None if self.inference is None else self.inference.to_cost()
         options = self.model_dump(exclude={"features", "inference"})
         return Schema(features, **options, inference=inference)
@@ -720,8 +711,8 @@ class Schema(Document):
         **options
             With ``epsilon`` (and ``delta``, without which categories and classes have to be
             given), the schema is inferred under that promise, which it states and guarantees
-            include: ``budget`` (a ledger), ``classes``, ``values``, ``bounds``, ``like``, ``drop``,
-            ``person``, ``missing``, ``missing_tokens``, ``same_people``; see
+            include: ``budget`` (a ledger), ``classes``, ``columns`` (lines such as ``0..110``),
+            ``like``, ``drop``, ``person``, ``missing``, ``missing_tokens``, ``same_people``; see
             :func:`discreet.central.private_inference.infer_private_schema`. Without:
             ``missing``, ``outliers``, ``unseen``, ``missing_tokens`` and ``categorical`` (names of
             numeric columns to treat as categories).

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.errors import FormatError, SchemaError
-from discreet.files.documents import parse_json
+from discreet.files.documents import load_document, parse_json
 from discreet.files.yaml_text import convert_yaml_to_json, format_yaml_list, format_yaml_scalar
 from discreet.schema.dates import Date, DatePart
 from discreet.schema.line_hints import DAY, NEVER_MISSING, NUMBER, list_likely_lines
@@ -26,7 +26,14 @@ from discreet.schema.schema import (
     abbreviate_value,
 )
 
-__all__ = ["LINE_EXAMPLES", "expand_document", "format_feature", "format_schema"]
+__all__ = [
+    "NEVER_MISSING",
+    "LINE_EXAMPLES",
+    "expand_document",
+    "format_feature",
+    "format_schema",
+    "read_feature",
+]
 
 LINE_EXAMPLES = (
     "0..72 for numbers, [month, year] for categories, 2015-01-01..2026-12-31 by month or by "
@@ -137,6 +144,26 @@ def _make_line_error(name: str, line: Any) -> SchemaError:
     return SchemaError(f"{name}: {'its line is empty' if line is None else problem}; {way_out}")
 
 
+def read_feature(name: str, line: Any) -> Feature:
+    """Read the line of a column.
+
+    Parameters
+    ----------
+    name : str
+    line : str, list or dict
+        As in a schema's document: ``0..72``, a list of categories, or the long form.
+
+    Examples
+    --------
+    >>> read_feature("visited", "by weekday")
+    DatePart(name='visited', by='weekday', optional=True)
+    """
+    body = {"features": [_expand_feature(name, line)], "target": "", "classes": []}
+    document = {"format": "discreet/schema", "version": VERSION, **body}
+    loaded_body = load_document(document, "schema", VERSION, SchemaBody, sealed=False)
+    return loaded_body.features[0].to_feature()
+
+
 def format_feature(feature: Feature) -> str:
     """Format a feature as the line of its column, in YAML.
 
@@ -180,7 +207,7 @@ def _format_bound(bound: float) -> str:
     if not math.isfinite(bound):
         return ""
     is_short = bound.is_integer() and abs(bound) < 10**MAX_WHOLE_DIGITS
-    return str(int(bound)) if is_short else repr(bound)
+    return f"{bound:.0f}" if is_short else repr(bound)
 
 
 def format_schema(schema: Schema) -> str:

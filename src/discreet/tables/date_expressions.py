@@ -27,7 +27,14 @@ from discreet.schema.dates import (
 from discreet.schema.schema import Feature, Numeric
 from discreet.tables.columns import compare_bytewise, make_double, make_group_key, read_numbers
 
-__all__ = ["INVALID_SUFFIX", "add_date_columns", "make_cell_key", "read_feature_numbers"]
+__all__ = [
+    "INVALID_SUFFIX",
+    "add_date_columns",
+    "make_cell_key",
+    "read_feature_numbers",
+    "select_dates",
+    "spell_parts",
+]
 
 HOURS_PER_DAY = 24.0
 """Hours of any day: the zones of points in time are those of UTC."""
@@ -66,12 +73,13 @@ def add_date_columns(table: Any, features: Iterable[Feature], tokens: Sequence[s
     if table.get_backend().name == "sqlite":
         numbers: dict[str, Any] = {}
         for name, feature in dates_by_name.items():
-            text = _drop_missing(compare_bytewise(table[name], name), tokens)
+            text = _read_names(compare_bytewise(table[name], name), feature)
+            text = _drop_missing(text, tokens)
             by = feature.by if isinstance(feature, DatePart) else "day"
             numbers |= {_name(name, "n"): _make_python_reader(by)(text), _name(name, "t"): text}
         rows = table.mutate(**numbers)
     else:
-        rows = _number_moments(_read_moments(table, [*dates_by_name], tokens), dates_by_name)
+        rows = _number_moments(_read_moments(table, dates_by_name, tokens), dates_by_name)
     read_columns = {}
     for name, feature in dates_by_name.items():
         invalid_text = rows[_name(name, "n")].isnull().ifelse(rows[_name(name, "t")], _null_text())
@@ -111,6 +119,47 @@ def make_cell_key(column: Any, cells: Cells) -> Any:
     return column if isinstance(cells.feature, DatePart) else make_group_key(column, cells)
 
 
+def select_dates(table: Any, name: str) -> Any:
+    """A column of dates as a model reads it; of SQLite its text, whatever type is declared.
+
+    Parameters
+    ----------
+    table : ibis.Table
+    name : str
+        Of the column.
+    """
+    is_text = table.get_backend().name == "sqlite"
+    return compare_bytewise(table[name], name) if is_text else table[name]
+
+
+def spell_parts(column: Any, feature: DatePart) -> Any:
+    """The public text of each part of dates; NULL and what is not a date as they are.
+
+    Parameters
+    ----------
+    column : ibis.Column
+        Of :func:`add_date_columns`.
+    feature : DatePart
+    """
+    return column.cases(*_list_part_keys(feature), else_=column)
+
+
+def _list_part_keys(feature: DatePart) -> list[tuple[str, str]]:
+    """What rows are grouped by, with the name of each cell."""
+    before, first_number, after = PART_KEYS[feature.by]
+    return [
+        (f"{before}{number:02}{after}", value)
+        for number, value in enumerate(feature.values, first_number)
+    ]
+
+
+def _read_names(text: Any, feature: Date | DatePart) -> Any:
+    """Text in which a date stands for the name of each cell, which is an answer, too."""
+    if isinstance(feature, Date):
+        return text
+    return text.cases(*((value, key) for key, value in _list_part_keys(feature)), else_=text)
+
+
 def _null_text() -> Any:
     import ibis
 
@@ -148,13 +197,17 @@ def _number_moments(rows: Any, features: Mapping[str, Date | DatePart]) -> Any:
     return rows.mutate(**numbers)
 
 
-def _read_moments(table: Any, names: Sequence[str], tokens: Sequence[str]) -> Any:
+def _read_moments(
+    table: Any, features: Mapping[str, Date | DatePart], tokens: Sequence[str]
+) -> Any:
     """Days as dates (.d) and hours as doubles (.h), NULL where missing or invalid; text (.t)."""
-    text_names = [name for name in names if table[name].type().is_string()]
-    rows = _read_texts(table, text_names, tokens) if text_names else table
+    text_features = {
+        name: feature for name, feature in features.items() if table[name].type().is_string()
+    }
+    rows = _read_texts(table, text_features, tokens) if text_features else table
     typed_columns: dict[str, Any] = {}
-    for name in names:
-        if name not in text_names:
+    for name in features:
+        if name not in text_features:
             day, hour, text = _read_typed(table[name], name)
             typed_columns |= {_name(name, "d"): day, _name(name, "h"): hour, _name(name, "t"): text}
     return rows.mutate(**typed_columns) if typed_columns else rows
@@ -182,7 +235,7 @@ def _read_typed(column: Any, name: str) -> tuple[Any, Any, Any]:
     return day, hour, text
 
 
-def _read_texts(rows: Any, names: Sequence[str], tokens: Sequence[str]) -> Any:
+def _read_texts(rows: Any, features: Mapping[str, Date | DatePart], tokens: Sequence[str]) -> Any:
     """Day and hour of columns of text, by the places of the digits of what is a date."""
     import ibis
 
@@ -224,11 +277,14 @@ def _read_texts(rows: Any, names: Sequence[str], tokens: Sequence[str]) -> Any:
         hour = get("hour") - day_hours * _floor(get("hour") / day_hours)
         return {"d": day, "h": get("v").isnull().ifelse(ibis.null("float64"), hour)}
 
-    texts = {_name(name, "t"): compare_bytewise(rows[name], name) for name in names}
+    texts = {
+        _name(name, "t"): _read_names(compare_bytewise(rows[name], name), feature)
+        for name, feature in features.items()
+    }
     rows = rows.mutate(**{key: _drop_missing(text, tokens) for key, text in texts.items()})
     for step in (trim, split, read_zone, move, wrap):
         columns: dict[str, Any] = {}
-        for name in names:
+        for name in features:
             step_columns = step(partial(_get_column, rows, name))
             columns |= {_name(name, suffix): column for suffix, column in step_columns.items()}
         rows = rows.mutate(**columns)

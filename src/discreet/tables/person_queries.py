@@ -13,6 +13,7 @@ from functools import cache, reduce
 from typing import Any
 
 from discreet.schema.cells import Cells
+from discreet.schema.dates import Date, DatePart
 from discreet.schema.schema import Numeric, Schema, format_value
 from discreet.tables.columns import (
     _make_engine_function,
@@ -21,7 +22,6 @@ from discreet.tables.columns import (
     is_absent_number,
     make_double,
     make_group_key,
-    read_numbers,
 )
 from discreet.tables.contributions import (
     MAX_EXACT_ID,
@@ -33,6 +33,7 @@ from discreet.tables.contributions import (
     make_id_error,
     make_missing_id_error,
 )
+from discreet.tables.date_expressions import add_date_columns, read_feature_numbers, spell_parts
 from discreet.tables.engines import fetch_arrow, handle_read_errors, hold_rows, open_rows
 from discreet.tables.frames import make_unknown_text
 from discreet.tables.queries import clip_number
@@ -82,33 +83,43 @@ def limit_person_rows(
     import ibis
 
     column_names = list(dict.fromkeys(columns))
+    stored_names = {name: name for name in column_names}
+    if schema is not None:
+        table, stored_names = _read_dates(table, schema, column_names)
     person_key = _make_person_key(table, bound, tokens if schema is None else schema.missing_tokens)
     content = [
         column_content
         for name in column_names
         for column_content in _iter_content(table, name, schema)
     ]
+    # what is used more than once has a name of its own: queries that repeat it grow too deep
+    step_columns = {"person_key": person_key}
+    for position, (text, order) in enumerate(content):
+        step_columns |= {f"row_text{position}": text, f"row_order{position}": order}
+    added_names = (*step_columns, "person_row", "person_weight")
+    names = {name: find_unused_name(name, table.columns) for name in added_names}
+    rows = table.mutate(**{names[name]: column for name, column in step_columns.items()})
+    person_key = rows[names["person_key"]]
+    texts, orders = (
+        [rows[names[f"row_{part}{position}"]] for position in range(len(content))]
+        for part in ("text", "order")
+    )
     row_text = reduce(
-        lambda text, part: text.concat(SEPARATOR, part),
-        (part for part, _ in content),
-        person_key.fill_null(""),
+        lambda text, part: text.concat(SEPARATOR, part), texts, person_key.fill_null("")
     )
-    window = ibis.window(
-        group_by=person_key, order_by=[_digest(row_text), *(order for _, order in content)]
-    )
-    added_columns = {"person_key": person_key, "person_row": ibis.row_number().over(window)}
+    window = ibis.window(group_by=person_key, order_by=[_digest(row_text), *orders])
+    added_columns = {names["person_row"]: ibis.row_number().over(window)}
     if weight_name is not None:
         row_count = ibis.least(
-            table.count().over(ibis.window(group_by=person_key)), bound.rows_per_person
+            rows.count().over(ibis.window(group_by=person_key)), bound.rows_per_person
         )
         weight = (ibis.literal(WEIGHT_STEPS) / row_count).floor()
-        added_columns["person_weight"] = person_key.isnull().ifelse(WEIGHT_STEPS, weight)
-    names = {name: find_unused_name(name, table.columns) for name in added_columns}
-    rows = table.mutate(**{names[name]: column for name, column in added_columns.items()})
+        added_columns[names["person_weight"]] = person_key.isnull().ifelse(WEIGHT_STEPS, weight)
+    rows = rows.mutate(**added_columns)
     # a row without an id is a person, where it is not refused
     is_used = rows[names["person_row"]] < bound.rows_per_person
     rows = rows.filter(is_used | rows[names["person_key"]].isnull())
-    used_columns = {name: rows[name] for name in column_names}
+    used_columns = {name: rows[stored_name] for name, stored_name in stored_names.items()}
     if weight_name is not None:
         used_columns[weight_name] = rows[names["person_weight"]].cast("float64")
     return rows.select(**used_columns)
@@ -183,6 +194,26 @@ def _check_ids(table: Any, bound: ContributionBound, key: Any, invalid: Any) -> 
         raise make_missing_id_error(bound.person)
 
 
+def _read_dates(
+    table: Any, schema: Schema, column_names: Sequence[str]
+) -> tuple[Any, dict[str, str]]:
+    """A table whose columns of dates are read, and in which column each is as it is stored."""
+    features = [feature for feature in schema.features if feature.name in column_names]
+    stored_names, all_names = {name: name for name in column_names}, list(table.columns)
+    for feature in features:
+        if isinstance(feature, (Date, DatePart)):
+            stored_names[feature.name] = find_unused_name(f"{feature.name} (stored)", all_names)
+            all_names.append(stored_names[feature.name])
+    copies = {
+        stored_name: table[name]
+        for name, stored_name in stored_names.items()
+        if stored_name != name
+    }
+    if copies:
+        table = add_date_columns(table.mutate(**copies), features, schema.missing_tokens)
+    return table, stored_names
+
+
 def _iter_content(table: Any, name: str, schema: Schema | None) -> Iterator[tuple[Any, Any]]:
     """What is digested of a column, and by what rows of the same digest are ordered."""
     import ibis
@@ -193,11 +224,15 @@ def _iter_content(table: Any, name: str, schema: Schema | None) -> Iterator[tupl
         return
     feature = None if name == schema.target else schema[name]
     if isinstance(feature, Numeric):
-        number, _ = read_numbers(table, name, schema.missing_tokens)
+        number, _ = read_feature_numbers(table, feature, schema.missing_tokens)
         text = ibis.literal("")
         if feature.is_bounded:
             text = clip_number(number, feature, on_grid=True).cast("string").fill_null("")
         yield text, clip_number(number, feature, on_grid=False).fill_null(make_double(0.0))
+        return
+    if isinstance(feature, DatePart):
+        text = spell_parts(table[name], feature).fill_null("")
+        yield text, text
         return
     cells = Cells.from_schema(schema, name)
     text = _spell_cells(make_group_key(table[name], cells), cells)

@@ -15,6 +15,7 @@ from discreet.schema.cells import Cells
 from discreet.schema.dates import Date, DatePart
 from discreet.schema.schema import Numeric, Schema
 from discreet.tables.columns import make_group_key, read_numbers
+from discreet.tables.date_expressions import select_dates
 from discreet.tables.engines import (
     get_source_kind,
     iter_arrow_batches,
@@ -127,7 +128,7 @@ def _read_columns(
     for k, name in enumerate(names):
         feature = None if name == schema.target else schema[name]
         if isinstance(feature, (Date, DatePart)):  # a model reads these as they are
-            columns[f"value{k}"] = opened[name]
+            columns[f"value{k}"] = select_dates(opened, name)
         elif isinstance(feature, Numeric):
             columns[f"value{k}"], invalid_text = read_numbers(opened, name, schema.missing_tokens)
             if invalid_text is not None:

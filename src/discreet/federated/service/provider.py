@@ -284,12 +284,22 @@ def _count_source(
 def _judge_rows(manifest: Manifest, source: Any) -> Integers:
     """Count which rows of a file or a database candidate models get right, some rows at a time."""
     from discreet.schema.cells import encode_classes
+    from discreet.schema.dates import Date, DatePart
+    from discreet.tables.date_expressions import select_dates
     from discreet.tables.engines import MAX_HELD_ROWS, iter_arrow_batches, open_rows
 
     layout, target = manifest.layout, manifest.schema.target
     column_names = [*(request.feature for request in layout.requests), target]
     counters = np.zeros(layout.size, dtype=np.int64)
-    rows = open_rows(source, column_names).select(*column_names)
+    rows = open_rows(source, column_names)
+    rows = rows.select(
+        **{
+            name: select_dates(rows, name)
+            if name != target and isinstance(manifest.schema[name], (Date, DatePart))
+            else rows[name]
+            for name in column_names
+        }
+    )
     for batch in iter_arrow_batches(rows, MAX_HELD_ROWS, source):
         columns = {name: batch.column(name) for name in column_names}
         class_indices = encode_classes(manifest.schema, columns.pop(target))
