@@ -27,8 +27,8 @@ from discreet.schema.schema import (
 )
 
 __all__ = [
-    "NEVER_MISSING",
     "LINE_EXAMPLES",
+    "NEVER_MISSING",
     "expand_document",
     "format_feature",
     "format_schema",
