@@ -124,6 +124,7 @@ def test_it_speaks_plainly():
     assert "a factor of 1.65" in text
     assert "Assumes: the curator is honest." in text
     assert "Replacing a record instead costs an epsilon of 1 and a delta of 2.7e-06." in text
+    assert "Replacing them instead costs" in str(Guarantee(1.0, unit="all rows of one person"))
     assert "No privacy" in str(Guarantee.make_unprotected())
 
 

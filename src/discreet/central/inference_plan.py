@@ -157,6 +157,7 @@ def _make_plan(
     total_delta = Fraction(budget.delta) + value_delta * value_columns
     guarantee = replace(
         guarantee,
+        against="everyone who sees the released schema",
         delta=_round_up(total_delta),
         rho=None if value_columns else guarantee.rho,
         unit=WHOLE_RECORD_UNIT if bound is None else ALL_ROWS_UNIT,

@@ -185,8 +185,9 @@ def show(path: str, as_json: bool) -> None:
     printer.print(feature_table)
     class_list = ", ".join(format_value(value) for value in public_schema.classes)
     printer.print(f"target     {public_schema.target}: {class_list}")
-    token_list = "".join(f", also spelt {token!r}" for token in public_schema.missing_tokens)
-    printer.print(f"missing    {public_schema.missing}{token_list}")
+    token_list = ", ".join(map(repr, public_schema.missing_tokens))
+    spellings = f", also spelt {token_list}" if token_list else ""
+    printer.print(f"missing    {public_schema.missing}{spellings}")
     printer.print(f"outliers   {public_schema.outliers}")
     printer.print(f"unseen     {public_schema.unseen}")
     if public_schema.inference is not None:

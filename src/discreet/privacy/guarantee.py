@@ -506,7 +506,8 @@ class Guarantee:
                         if replaced.delta
                         else ""
                     )
-                lines.append(f"  Replacing a record instead costs {replace_cost}.")
+                replaced_unit = "them" if self.unit.startswith("all rows of") else "a record"
+                lines.append(f"  Replacing {replaced_unit} instead costs {replace_cost}.")
         if self.account is not None:
             lines.append(f"  Account of these people: {self.account}.")
         lines += [f"  Assumes: {assumption}." for assumption in self.assumptions]
