@@ -158,6 +158,8 @@ def test_a_date_in_sqlite_is_the_text_that_it_stores(
         )
     asked = ("predict", "dates.json", sources["sqlite"], "--key", "id")
     assert run(*asked).stdout == expected
+    persons = ("--epsilon", "1", "--person", "patient", "--rows-per-person", "2")
+    assert run("evaluate", *asked[1:3], *persons).exit_code == 0
     with sqlite3.connect("rows.db") as connection:
         connection.execute("UPDATE visits SET visited = 'soon' WHERE id = 5")
     assert "visited: 'soon' is not a date" in refused(*asked)
@@ -203,3 +205,16 @@ def refuse_name(name: str) -> SchemaError:
     with pytest.raises(SchemaError) as raised:
         count(pd.DataFrame({"visited": [name], "bought": ["no"]}), schema)
     return raised.value
+
+
+def test_evidence_of_dates_is_written_as_dates(run: Run, sources: dict[str, str]) -> None:
+    assert sources
+    explained = run("predict", "dates.json", "rows.csv", "--explain", 3).stdout
+    assert "visited = Tuesday" in explained
+    assert "left = May" in explained
+    assert "joined = 1" in explained or "joined = 2" in explained
+    shown = run("show", "dates.json").stdout
+    assert "Sunday" in shown
+    assert " 0 to " not in explained + shown
+    grouped = run("evaluate", "dates.json", "rows.csv", "--by", "joined").stdout
+    assert "1600-01 to 1706-" in grouped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,38 +17,13 @@ if TYPE_CHECKING:
     from discreet.model.evaluation import Scores
     from discreet.model.group_scores import GroupScores
     from discreet.model.noisy_scores import NoisyScores
-    from discreet.schema.schema import Schema
-    from discreet.tables.contributions import ContributionBound
 
 __all__ = [
-    "iter_person_batches",
     "make_batch_scorer",
     "print_noisy_scores",
     "print_scores",
     "refuse_contradictions",
 ]
-
-
-def iter_person_batches(
-    data: str, schema: Schema, bound: ContributionBound, table: str | None
-) -> Iterator[tuple[Any, Any]]:
-    """The rows of a table in batches, at most as many of each person as the bound allows.
-
-    Nothing is copied besides: the second of each pair is None.
-
-    Parameters
-    ----------
-    data : str
-    schema : Schema
-    bound : ContributionBound
-    table : str or None
-        Name of the table, for a database URL.
-    """
-    from discreet.tables.engines import MAX_HELD_ROWS, iter_arrow_batches
-    from discreet.tables.source import TableSource
-
-    source = TableSource(data, schema, bound=bound, table=table)
-    return ((batch, None) for batch in iter_arrow_batches(source.rows, MAX_HELD_ROWS, data))
 
 
 def make_batch_scorer(

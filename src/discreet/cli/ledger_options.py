@@ -51,6 +51,8 @@ class LedgerCharge:
         What is paid for.
     data_source : str
         Whose data.
+    void : bool, default False
+        Charge a void guarantee as well, and mark the ledger as broken.
     """
 
     budget_file: str | None
@@ -59,6 +61,7 @@ class LedgerCharge:
     budget_composition: Composition | None
     purpose: str
     data_source: str
+    void: bool = False
     state: LedgerState | None = None
 
     def __post_init__(self) -> None:
@@ -67,6 +70,7 @@ class LedgerCharge:
             budget_total=self.budget_total,
             budget_total_delta=self.budget_total_delta,
             budget_composition=self.budget_composition,
+            void=self.void,
         )
         if self.budget_total is None and self.budget_composition is not None:
             raise click.UsageError("--budget-composition is for a new ledger; give --budget-total.")
@@ -90,7 +94,9 @@ class LedgerCharge:
                 self.budget_total_delta or 0.0,
                 self.budget_composition,
             )
-        self.state = ledger.charge(guarantee, self.purpose, data_source=self.data_source)
+        self.state = ledger.charge(
+            guarantee, self.purpose, data_source=self.data_source, void=self.void
+        )
         return self.state.make_account(ledger.path.name)
 
     def to_body(self) -> dict[str, Any]:

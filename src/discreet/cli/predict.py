@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.evaluation import (
-    iter_person_batches,
     make_batch_scorer,
     print_noisy_scores,
     print_scores,
@@ -283,16 +282,13 @@ def evaluate(
     with show_progress("evaluating") as report_progress, error_context(data):
         if epsilon is not None:
             warn_of_repeated_ids(data, trained_model.schema, bound, table)
-        batches = (
-            iter_row_batches(
-                data,
-                trained_model.inputs,
-                with_target=True,
-                copies=[] if by is None else [by],
-                table=table,
-            )
-            if bound is None
-            else iter_person_batches(data, trained_model.inputs, bound, table)
+        batches = iter_row_batches(
+            data,
+            trained_model.inputs,
+            with_target=True,
+            copies=[] if by is None else [by],
+            table=table,
+            bound=bound,
         )
         for batch, _ in batches:
             with row_offset_context(row_count):

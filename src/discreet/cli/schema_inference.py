@@ -18,6 +18,7 @@ from discreet.cli.output import (
     print_note,
     show_progress,
 )
+from discreet.cli.person_options import person_options
 from discreet.errors import PrivacyWarning
 
 if TYPE_CHECKING:
@@ -90,17 +91,7 @@ class ColumnLineType(click.ParamType[tuple[str, Any]]):
     "'joined: 2015-01-01..2026-12-31 by month', 'visited: by weekday'; repeatable.",
 )
 @click.option("--drop", type=NameListType(), help="Columns to leave out, such as identifiers.")
-@click.option("--person", help="The column that says whose a row is, if people have several rows.")
-@click.option(
-    "--rows-per-person",
-    type=click.IntRange(1),
-    help="How many rows of each person are used; the default is 1, with the least noise.",
-)
-@click.option(
-    "--missing-person",
-    type=click.Choice(["error", "own"]),
-    help="Whether a row without an id is refused, or is a person of its own.",
-)
+@person_options
 @click.option(
     "--other-people",
     is_flag=True,
@@ -130,6 +121,8 @@ def infer(data: str, output: str | None, as_json: bool, **options: Any) -> None:
     guarantee of a model made with it includes that. Numbers outside the bounds are clipped, and
     categories that too few people have become "other". What you know costs nothing: --classes,
     --column, or a draft that you began (--like). Of dates nothing is inferred: describe them.
+    With --person, one row of each is used, with the least noise, unless --rows-per-person says
+    more.
 
     It is written with one line for each column, as YAML, or as JSON to a file that ends in .json.
 
@@ -164,7 +157,7 @@ def _infer_freely(
 
     known_options = ("target", "categorical", "tokens", "table")
     for name, value in options.items():
-        if name not in known_options and value not in (None, (), False):
+        if name not in known_options and value not in (None, (), False, "error"):
             raise click.UsageError(f"--{name.replace('_', '-')} goes with --epsilon.")
     if not options["target"]:
         raise click.UsageError("Missing option '--target'.")
@@ -215,7 +208,7 @@ def _infer_privately(
             drop=options["drop"] or (),
             person=options["person"],
             rows_per_person=options["rows_per_person"] or 1,
-            missing_person=options["missing_person"] or "error",
+            missing_person=options["missing_person"],
             missing_tokens=list(options["tokens"]) or None,
             same_people=not options["other_people"],
             progress=report_progress,

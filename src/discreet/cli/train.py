@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from discreet.cli.files import make_output, require_budget_file, write_file
+from discreet.cli.files import make_output, write_file
+from discreet.cli.ledger_options import LedgerCharge, ledger_options
 from discreet.cli.output import format_example, json_option, print_json, print_note, show_progress
 from discreet.cli.parameter_types import NamedNumbersType
 from discreet.cli.person_options import person_options, warn_of_repeated_ids
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import Composition, LedgerState
     from discreet.tables.contributions import MissingPerson
 
 __all__ = ["train"]
@@ -88,15 +88,7 @@ METHODS = ("histogram", "moments", "global", "global-published", "smooth", "trim
     "noise for all of them.",
 )
 @click.option("--table", help="The table's name, for a database URL.")
-@click.option("--budget-file", help="Ledger of this data, to which the training is charged.")
-@click.option("--budget-total", type=float, help="Total epsilon of the ledger, if it is new.")
-@click.option("--budget-total-delta", type=float, help="Total delta of the ledger, if it is new.")
-@click.option(
-    "--budget-composition",
-    type=click.Choice(["addition", "concentrated"]),
-    help="What a new ledger adds up: epsilons and deltas (addition, the default), or rhos "
-    "(concentrated), which needs a total delta.",
-)
+@ledger_options
 @click.option(
     "--void",
     is_flag=True,
@@ -127,14 +119,11 @@ def train(
     missing_person: MissingPerson,
     person_weighting: bool,
     table: str | None,
-    budget_file: str | None,
-    budget_total: float | None,
-    budget_total_delta: float | None,
-    budget_composition: Composition | None,
     void: bool,
     output: str,
     statistics: str | None,
     as_json: bool,
+    **ledger: Any,
 ) -> None:
     """Train a classifier on DATA with a privacy guarantee for everyone in it.
 
@@ -147,8 +136,7 @@ def train(
     from discreet.central import training
     from discreet.central.budget import CentralSettings, list_schema_assumptions
     from discreet.estimation import estimate
-    from discreet.privacy.guarantee import Account, Guarantee, format_rounded_up
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.guarantee import format_rounded_up
     from discreet.randomness import CryptoRandom
     from discreet.schema.schema import Schema
     from discreet.tables.contributions import ContributionBound
@@ -156,21 +144,10 @@ def train(
     from discreet.tables.source_rows import source_row_context
 
     assert set(METHODS) == set(get_args(training.Method))
-    require_budget_file(
-        budget_file,
-        budget_total=budget_total,
-        budget_total_delta=budget_total_delta,
-        budget_composition=budget_composition,
-        void=void,
+    ledger_charge = LedgerCharge(
+        **ledger, purpose=f"training by {method}", data_source=data, void=void
     )
-    if budget_total is None and budget_composition is not None:
-        raise click.UsageError("--budget-composition is for a new ledger; give --budget-total.")
-    if budget_total is None and budget_total_delta is not None:
-        raise click.UsageError(
-            f"--budget-total-delta {budget_total_delta:g} is for a new ledger; give --budget-total "
-            "as well."
-        )
-    spending: LedgerState | None = None
+    has_ledger = ledger_charge.budget_file is not None
     with show_progress("Counting", "queries", as_json) as report_progress:
         public_schema = Schema.read(path)
         central_settings = CentralSettings(
@@ -195,46 +172,21 @@ def train(
             data, public_schema, table=table, progress=report_progress, bound=bound
         )
         warn_of_repeated_ids(data, public_schema, bound, table)
-
-        def charge_ledger(guarantee: Guarantee) -> Account:
-            nonlocal spending
-            assert budget_file is not None
-            ledger = Ledger(budget_file)
-            if budget_total is not None:
-                ledger = Ledger.create(
-                    budget_file, budget_total, budget_total_delta or 0.0, budget_composition
-                )
-            spending = ledger.charge(
-                guarantee, f"training by {method}", data_source=data, void=void
-            )
-            return spending.make_account(ledger.path.name)
-
         with source_row_context(data, public_schema):
             released_statistics = training.train(
                 table_source,
                 **training_request,
                 random=CryptoRandom(),
-                charge=None if budget_file is None else charge_ledger,
-                has_ledger=budget_file is not None,
+                charge=ledger_charge if has_ledger else None,
+                has_ledger=has_ledger,
             )
     write_file(output, estimate(released_statistics).to_json())
     if statistics is not None:
         write_file(statistics, released_statistics.to_json())
     guarantee = released_statistics.guarantee
     if as_json:
-        summary: dict[str, Any] = {
-            "output": output,
-            "method": method,
-            "guarantee": guarantee.to_body(),
-        }
-        if spending is not None:
-            left_epsilon, left_delta = map(float, spending.remaining)
-            summary["budget"] = {
-                "left": left_epsilon,
-                "left_delta": left_delta,
-                "broken": list(spending.void_reasons),
-            }
-        print_json(summary)
+        body = {"output": output, "method": method, "guarantee": guarantee.to_body()}
+        print_json({**body, **ledger_charge.to_body()})
         return
     cost_lines = [
         f"  {format_rounded_up(budget_charge.epsilon):<10} {budget_charge.name}"
@@ -243,10 +195,4 @@ def train(
     lines = [str(guarantee), *cost_lines]
     print_note(f"{output}: {method}, {len(public_schema.features)} features")
     click.echo("\n".join(lines))
-    if spending is not None:
-        print_note(f"{budget_file}: {float(spending.remaining[0]):g} left")
-        for reason in spending.void_reasons:
-            click.echo(
-                f"{budget_file}: BROKEN: the total no longer limits what was released ({reason})",
-                err=True,
-            )
+    ledger_charge.print_remaining()

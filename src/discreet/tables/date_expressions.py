@@ -17,6 +17,7 @@ from discreet.schema.cells import Cells
 from discreet.schema.dates import (
     DATE_PATTERN,
     EPOCH,
+    PART_VALUES,
     SPILL_PATTERN,
     Date,
     DatePart,
@@ -149,7 +150,7 @@ def _list_part_keys(feature: DatePart) -> list[tuple[str, str]]:
     before, first_number, after = PART_KEYS[feature.by]
     return [
         (f"{before}{number:02}{after}", value)
-        for number, value in enumerate(feature.values, first_number)
+        for number, value in enumerate(PART_VALUES[feature.by], first_number)
     ]
 
 

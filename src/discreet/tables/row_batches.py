@@ -15,6 +15,7 @@ from discreet.schema.cells import Cells
 from discreet.schema.dates import Date, DatePart
 from discreet.schema.schema import Numeric, Schema
 from discreet.tables.columns import make_group_key, read_numbers
+from discreet.tables.contributions import ContributionBound
 from discreet.tables.date_expressions import select_dates
 from discreet.tables.engines import (
     get_source_kind,
@@ -22,6 +23,7 @@ from discreet.tables.engines import (
     iter_ordered_batches,
     open_rows,
 )
+from discreet.tables.person_queries import open_person_rows
 from discreet.tables.queries import make_not_a_number_error
 
 __all__ = ["iter_row_batches", "require_source_kind"]
@@ -57,6 +59,7 @@ def iter_row_batches(
     copies: Sequence[str] = (),
     table: str | None = None,
     keys: Sequence[str] = (),
+    bound: ContributionBound | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """The columns of a schema, found by name, and copies of some columns as they are stored.
 
@@ -75,13 +78,15 @@ def iter_row_batches(
         Name of the table, for a database URL.
     keys : sequence of str
         Columns by which the rows of a database are ordered; a file has an order of its own.
+    bound : ContributionBound, optional
+        How many rows of each person are used; then no further column can be copied.
 
     Returns
     -------
     iterator of (rows, copies)
         Arrow batches of the same rows; the first also holds copies that the schema does not name.
     """
-    batches = _iter_batches(source, schema, with_target, copies, table, keys)
+    batches = _iter_batches(source, schema, with_target, copies, table, keys, bound)
     first_batch = next(batches, None)
     return chain([] if first_batch is None else [first_batch], batches)
 
@@ -93,15 +98,20 @@ def _iter_batches(
     copies: Sequence[str],
     table: str | None,
     keys: Sequence[str],
+    bound: ContributionBound | None,
 ) -> Iterator[tuple[Any, Any]]:
     names = [*schema.names, *([schema.target] if with_target else [])]
     copied_names = list(dict.fromkeys(copies))
     all_names = list(dict.fromkeys([*names, *copied_names]))
-    if get_source_kind(source) in ("csv", "parquet"):
+    if bound is None and get_source_kind(source) in ("csv", "parquet"):
         for batch in iter_ordered_batches(source, all_names):
             yield batch, batch.select(copied_names)
         return
-    opened = open_rows(source, [*all_names, *keys], table=table)
+    opened = (
+        open_rows(source, [*all_names, *keys], table=table)
+        if bound is None
+        else open_person_rows(source, bound, schema, table=table)
+    )
     columns, text_columns = _read_columns(opened, schema, names)
     columns |= {f"copy{k}": opened[name] for k, name in enumerate(copied_names)}
     ordered = opened.order_by([opened[key] for key in keys]) if keys else opened
