@@ -121,8 +121,7 @@ def infer(data: str, output: str | None, as_json: bool, **options: Any) -> None:
     guarantee of a model made with it includes that. Numbers outside the bounds are clipped, and
     categories that too few people have become "other". What you know costs nothing: --classes,
     --column, or a draft that you began (--like). Of dates nothing is inferred: describe them.
-    With --person, one row of each is used, with the least noise, unless --rows-per-person says
-    more.
+    With --person one row of each is used, unless --rows-per-person says more.
 
     It is written with one line for each column, as YAML, or as JSON to a file that ends in .json.
 

@@ -12,9 +12,10 @@ are merged, and one row decides how all rows of its group are spelled.
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Collection, Sequence
+from functools import cache, partial, reduce
 from itertools import count
 from typing import Any
 
@@ -23,7 +24,19 @@ from discreet.schema.cells import MAX_NUMBER_LENGTH, NUMBER_PATTERN, Cells
 from discreet.schema.schema import format_value
 from discreet.tables.frames import make_unknown_text
 
-__all__ = ["compare_bytewise", "find_fractions", "make_double", "make_group_key", "read_numbers"]
+__all__ = [
+    "compare_bytewise",
+    "find_fractions",
+    "is_among",
+    "make_double",
+    "make_group_key",
+    "read_numbers",
+]
+
+MAX_LIST_VALUES = 4
+"""Values that DuckDB compares one by one; a list of more is a join, of 256 KiB and more."""
+MAX_COMPARED_VALUES = 32
+"""Values up to which comparing in short lists is quicker than a join."""
 
 BYTEWISE_ENGINES = ("clickhouse", "datafusion", "polars", "trino")
 """Engines without collations; elsewhere text is stripped of them, or refused."""
@@ -160,17 +173,17 @@ def _make_text_key(column: Any, cells: Cells) -> Any:
     key_folds = []
     if truth_texts:
         lower_text = column.lower()
-        is_truth_value = lower_text.isin(truth_texts)
+        is_truth_value = is_among(lower_text, truth_texts)
         if exact_texts := sorted(
             text for text in public_texts if text != text.lower() in truth_texts
         ):
-            is_truth_value &= ~column.isin(exact_texts)
+            is_truth_value &= ~is_among(column, exact_texts)
         key_folds.append((is_truth_value, lower_text))
     if missing_texts := sorted({"", *cells.tokens} - public_texts):
-        key_folds.append((column.isin(missing_texts), ibis.null("string")))
+        key_folds.append((is_among(column, missing_texts), ibis.null("string")))
     if cells.other_index is not None:
         unknown_text = ibis.literal(make_unknown_text(cells))
-        key_folds.append((column.notnull() & ~column.isin(sorted(public_texts)), unknown_text))
+        key_folds.append((column.notnull() & ~is_among(column, sorted(public_texts)), unknown_text))
     return ibis.cases(*key_folds, else_=column) if key_folds else column
 
 
@@ -227,6 +240,29 @@ def _parse_float(text: str) -> float | None:
     return number if math.isfinite(number) and format_value(number) == text else None
 
 
+def is_among(column: Any, values: Collection[Any]) -> Any:
+    """Whether a column is one of some values, compared in short lists.
+
+    DuckDB makes a join of every longer list, and each takes memory for as long as the query runs.
+
+    Parameters
+    ----------
+    column : ibis.Column
+    values : collection
+        Not empty.
+    """
+    listed_values = list(values)
+    if len(listed_values) > MAX_COMPARED_VALUES:
+        return column.isin(listed_values)
+    return reduce(
+        operator.or_,
+        (
+            column.isin(listed_values[start : start + MAX_LIST_VALUES])
+            for start in range(0, len(listed_values), MAX_LIST_VALUES)
+        ),
+    )
+
+
 def read_numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any]:
     """A column of any type as doubles and, of a column of text, the text that is not a number.
 
@@ -244,7 +280,7 @@ def read_numbers(table: Any, name: str, tokens: Sequence[str]) -> tuple[Any, Any
     column_type = column.type()
     if column_type.is_string():
         bytewise_text = compare_bytewise(column, name)
-        is_missing = bytewise_text.isnull() | bytewise_text.isin(["", *tokens])
+        is_missing = bytewise_text.isnull() | is_among(bytewise_text, ["", *tokens])
         is_number = bytewise_text.re_search(NUMBER_PATTERN) & (
             bytewise_text.length() <= MAX_NUMBER_LENGTH
         )

@@ -26,7 +26,13 @@ from discreet.schema.dates import (
     read_hour,
 )
 from discreet.schema.schema import Feature, Numeric
-from discreet.tables.columns import compare_bytewise, make_double, make_group_key, read_numbers
+from discreet.tables.columns import (
+    compare_bytewise,
+    is_among,
+    make_double,
+    make_group_key,
+    read_numbers,
+)
 
 __all__ = [
     "INVALID_SUFFIX",
@@ -304,7 +310,7 @@ def _get_column(rows: Any, name: str, suffix: str) -> Any:
 def _drop_missing(text: Any, tokens: Sequence[str]) -> Any:
     import ibis
 
-    return text.isin(["", *tokens]).ifelse(ibis.null("string"), text)
+    return is_among(text, ["", *tokens]).ifelse(ibis.null("string"), text)
 
 
 def _floor(number: Any) -> Any:

@@ -8,7 +8,7 @@ still follows from the person's own rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, reduce
 from typing import Any
 
@@ -20,6 +20,7 @@ from discreet.tables.columns import (
     _parse_float,
     compare_bytewise,
     is_absent_number,
+    is_among,
     make_double,
     make_group_key,
 )
@@ -87,22 +88,24 @@ def limit_person_rows(
     if schema is not None:
         table, stored_names = _read_dates(table, schema, column_names)
     person_key = _make_person_key(table, bound, tokens if schema is None else schema.missing_tokens)
-    content = [
-        column_content
-        for name in column_names
-        for column_content in _iter_content(table, name, schema)
-    ]
-    # what is used more than once has a name of its own: queries that repeat it grow too deep
-    step_columns = {"person_key": person_key}
-    for position, (text, order) in enumerate(content):
-        step_columns |= {f"row_text{position}": text, f"row_order{position}": order}
-    added_names = (*step_columns, "person_row", "person_weight")
+    # what is used more than once has a name of its own: queries that repeat it grow too large
+    count = len(column_names)
+    parts = [f"row_{part}{k}" for part in ("value", "text", "order") for k in range(count)]
+    added_names = ("person_key", *parts, "person_row", "person_weight")
     names = {name: find_unused_name(name, table.columns) for name in added_names}
-    rows = table.mutate(**{names[name]: column for name, column in step_columns.items()})
+    values = {
+        names[f"row_value{k}"]: _read_value(table, name, schema)
+        for k, name in enumerate(column_names)
+    }
+    rows = table.mutate(**{names["person_key"]: person_key}, **values)
+    content: dict[str, Any] = {}
+    for k, name in enumerate(column_names):
+        text, order = _spell_content(rows[names[f"row_value{k}"]], name, schema)
+        content |= {names[f"row_text{k}"]: text, names[f"row_order{k}"]: order}
+    rows = rows.mutate(**content)
     person_key = rows[names["person_key"]]
     texts, orders = (
-        [rows[names[f"row_{part}{position}"]] for position in range(len(content))]
-        for part in ("text", "order")
+        [rows[names[f"row_{part}{k}"]] for k in range(count)] for part in ("text", "order")
     )
     row_text = reduce(
         lambda text, part: text.concat(SEPARATOR, part), texts, person_key.fill_null("")
@@ -173,7 +176,7 @@ def _make_person_key(table: Any, bound: ContributionBound, tokens: Sequence[str]
         key = column.cast("string")
     elif column_type.is_string() or column_type.is_uuid():
         text = compare_bytewise(column, bound.person)
-        key = text.isin(["", *tokens]).ifelse(ibis.null("string"), text)
+        key = is_among(text, ["", *tokens]).ifelse(ibis.null("string"), text)
     else:
         raise make_id_error(bound.person, f"its values are of type {column_type}")
     _check_ids(table, bound, key, invalid)
@@ -214,29 +217,35 @@ def _read_dates(
     return table, stored_names
 
 
-def _iter_content(table: Any, name: str, schema: Schema | None) -> Iterator[tuple[Any, Any]]:
-    """What is digested of a column, and by what rows of the same digest are ordered."""
+def _read_value(table: Any, name: str, schema: Schema | None) -> Any:
+    """What a row is, in a column: its number, its text, or the key of its cell."""
+    if schema is None:
+        return compare_bytewise(table[name], name).fill_null("")
+    feature = None if name == schema.target else schema[name]
+    if isinstance(feature, Numeric):
+        return read_feature_numbers(table, feature, schema.missing_tokens)[0]
+    if isinstance(feature, DatePart):
+        return table[name]
+    return make_group_key(table[name], Cells.from_schema(schema, name))
+
+
+def _spell_content(value: Any, name: str, schema: Schema | None) -> tuple[Any, Any]:
+    """What is digested of a value, and by what rows of the same digest are ordered."""
     import ibis
 
     if schema is None:
-        text = compare_bytewise(table[name], name).fill_null("")
-        yield text, text
-        return
+        return value, value
     feature = None if name == schema.target else schema[name]
     if isinstance(feature, Numeric):
-        number, _ = read_feature_numbers(table, feature, schema.missing_tokens)
         text = ibis.literal("")
         if feature.is_bounded:
-            text = clip_number(number, feature, on_grid=True).cast("string").fill_null("")
-        yield text, clip_number(number, feature, on_grid=False).fill_null(make_double(0.0))
-        return
+            text = clip_number(value, feature, on_grid=True).cast("string").fill_null("")
+        return text, clip_number(value, feature, on_grid=False).fill_null(make_double(0.0))
     if isinstance(feature, DatePart):
-        text = spell_parts(table[name], feature).fill_null("")
-        yield text, text
-        return
-    cells = Cells.from_schema(schema, name)
-    text = _spell_cells(make_group_key(table[name], cells), cells)
-    yield text, text
+        text = spell_parts(value, feature).fill_null("")
+    else:
+        text = _spell_cells(value, Cells.from_schema(schema, name))
+    return text, text
 
 
 def _spell_cells(key: Any, cells: Cells) -> Any:
@@ -254,7 +263,7 @@ def _spell_cells(key: Any, cells: Cells) -> Any:
             if (number := _parse_float(spelling)) is not None
         ]
         text = ibis.cases(*branches, else_=unknown_text) if branches else unknown_text
-    public_text = text.isin(list(cells.spellings)).ifelse(text, unknown_text)
+    public_text = is_among(text, cells.spellings).ifelse(text, unknown_text)
     return key.isnull().ifelse("", public_text)
 
 
