@@ -32,7 +32,7 @@ class Evidence:
     share : float or None
         Share of people with that value; None where the model does not know it.
     share_interval : pair of float or None
-        Its 95 % interval by the known noise.
+        What the known noise leaves open, with 95 % confidence for all cells together.
     certain : bool or None
         Whether it speaks for that class with 95 % confidence, by the released numbers; None where
         the noise is not known.

@@ -70,7 +70,8 @@ class EvidenceLine:
     share : float
         Share of people in the cell.
     share_interval : pair of float or None
-        Its 95 % interval by the known noise; None where it is exact or the noise is not known.
+        What the noise leaves open, with 95 % confidence for all cells of the model together; None
+        where the share is exact or the noise is not known.
     odds_range : pair of float or None
         The ratios of probabilities that the noise leaves open, with 95 % confidence for all lines
         of the model together; None where the noise is not known.

@@ -101,7 +101,8 @@ class SupportedRatio:
     share : float
         Share of all people in the cell; may be negative.
     share_interval : pair of float or None
-        Its 95 % interval, within 0 and 1; None if it is exact.
+        Its interval within 0 and 1, with 95 % confidence for all cells together; None if it is
+        exact.
     single_range : pair of float
         The ratios P(cell | class) / P(cell | others) that the noise leaves open, with 95 %
         confidence for this ratio alone.
@@ -188,7 +189,8 @@ class CellSupport:
             float(np.sqrt(weights[rivals] ** 2 @ errors[rivals] ** 2)),
         )
         share, share_error = float(self.shares[cell_index]), float(self.share_errors[cell_index])
-        share_margin = quantiles.single * share_error
+        # lines are shown because of their estimates, so each statement must hold among all of them
+        share_margin = quantiles.all_cells * share_error
         return SupportedRatio(
             share,
             (max(share - share_margin, 0.0), min(share + share_margin, 1.0))
