@@ -46,6 +46,9 @@ __all__ = [
 HOURS_PER_DAY = 24.0
 """Hours of any day: the zones of points in time are those of UTC."""
 
+UNREACHED_ROWS = 1 << 62
+"""More rows than any table has."""
+
 PART_KEYS = {
     "weekday": ("1970-01-", 5, ""),  # a Monday
     "month of year": ("1970-", 1, "-01"),
@@ -294,8 +297,16 @@ def _read_texts(rows: Any, features: Mapping[str, Date | DatePart], tokens: Sequ
         for name in features:
             step_columns = step(partial(_get_column, rows, name))
             columns |= {_name(name, suffix): column for suffix, column in step_columns.items()}
-        rows = rows.mutate(**columns)
+        rows = _keep_step(rows.mutate(**columns))
     return rows
+
+
+def _keep_step(rows: Any) -> Any:
+    """Rows whose columns are computed once: PostgreSQL writes a step into the next without a limit.
+
+    Every use of a column would then compute it again, and with it all columns that it is made of.
+    """
+    return rows.limit(UNREACHED_ROWS) if rows.get_backend().name == "postgres" else rows
 
 
 def _name(name: str, suffix: str) -> str:
