@@ -907,7 +907,8 @@ def test_twin_a_driver_gives_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
             return columns._fold_unknown_numbers(column, cells, whole_numbers, lambda whole: whole)
         return columns.make_group_key(column, cells)
 
-    monkeypatch.setattr("discreet.tables.queries.make_group_key", key_of_doubles)
+    for module in ("queries", "date_expressions"):
+        monkeypatch.setattr(f"discreet.tables.{module}.make_group_key", key_of_doubles)
     with pytest.raises(MISREAD):
         assert_moves_one_cell(from_sqlite, SQLITE, case)
 

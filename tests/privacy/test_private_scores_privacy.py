@@ -323,11 +323,11 @@ def test_the_promise_to_a_person_says_how_many_rows_are_used():
 
 def test_promises_for_rows_and_for_persons_say_what_both_rest_on():
     model, frame = make_model("cells"), make_frame(RECORDS * 5)
-    frame["id"] = np.arange(len(frame)) // 3
-    rows, truth = frame[["a", "b", "id"]], frame["c"].to_numpy()
+    frame["whose"] = np.arange(len(frame)) // 3
+    rows, truth = frame[["a", "b", "whose"]], frame["c"].to_numpy()
     by_row = replace(model, guarantee=Guarantee(1.0))
     by_person = replace(model, guarantee=Guarantee(1.0, unit=f"{ALL_ROWS_UNIT} (of which 2)"))
-    person = {"person": "id", "rows_per_person": 2}
+    person = {"person": "whose", "rows_per_person": 2}
 
     def score(scored_model, **options):
         return score_privately(scored_model, rows, truth, 0.2, budget=MemoryLedger(1.0), **options)
