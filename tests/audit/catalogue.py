@@ -166,8 +166,10 @@ def with_the_whole_budget_each(rows: Any, random: Random) -> str:
     """Every feature is released with all of epsilon."""
     real = budget_module.Budget.spend_on_noise
 
-    def noise(budget: Any, name: str, cost: Fraction, sensitivity: int = 1) -> IntegerNoise:
-        real(budget, name, cost, sensitivity)
+    def noise(
+        budget: Any, name: str, cost: Fraction, sensitivity: int = 1, coordinates: int = 1
+    ) -> IntegerNoise:
+        real(budget, name, cost, sensitivity, coordinates)
         return IntegerNoise(sensitivity / budget.total)
 
     with patch.object(budget_module.Budget, "spend_on_noise", noise):
@@ -180,8 +182,10 @@ def with_less_noise(
     """All scales too small by a factor: what an audit of a sound method must be able to see."""
     real, spend = budget_module.Budget.spend_on_noise, smooth_module.SmoothNoiseBudget.spend
 
-    def noise(budget: Any, name: str, cost: Fraction, sensitivity: int = 1) -> IntegerNoise:
-        made = real(budget, name, cost, sensitivity)
+    def noise(
+        budget: Any, name: str, cost: Fraction, sensitivity: int = 1, coordinates: int = 1
+    ) -> IntegerNoise:
+        made = real(budget, name, cost, sensitivity, coordinates)
         return replace(made, parameter=made.parameter * part)
 
     def spent(spender: Any, name: str, cost: Fraction) -> tuple[float, float]:

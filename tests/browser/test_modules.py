@@ -34,7 +34,8 @@ DEVICE = ("draw", "random", "mechanisms", "cells", "dates", "promise")
 
 ALLOWED = {
     "Array", "BigInt", "Boolean", "DataView", "Error", "Infinity", "JSON", "Map", "Math", "NaN",
-    "Number", "Object", "RangeError", "Set", "String", "TextDecoder", "TextEncoder", "TypeError",
+    "Date", "Number", "Object", "RangeError", "Set", "String", "TextDecoder", "TextEncoder",
+    "TypeError",
     "Uint8Array", "crypto", "parseInt", "undefined",
 }  # fmt: skip
 OWN = {"constructor", "length", "name"}

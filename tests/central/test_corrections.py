@@ -221,8 +221,8 @@ def test_from_a_file_corrections_see_a_coin_sample(tmp_path, monkeypatch):
     passed, kept = [], []
     real = source_module.Sampling.sample_while_reading
 
-    def passing(self, batches, cells):
-        for columns, codes in real(self, batches, cells):
+    def passing(self, batches, cells, *weights):
+        for columns, codes in real(self, batches, cells, *weights):
             passed.append(len(codes))
             yield columns, codes
         kept.append((float(self.share), len(self.class_codes)))

@@ -166,6 +166,7 @@ def test_the_password_of_a_database_reaches_no_file(folder, monkeypatch):
 
     opened, local = source.TableSource, str(folder / "data.csv")
     monkeypatch.setattr(source, "TableSource", lambda _, schema, **o: opened(local, schema, **o))
+    monkeypatch.setattr("discreet.cli.train.warn_of_repeated_ids", lambda *_: None)
     url = "postgres://ann:hunter2@db.example/people"
     given = ["train", url, "--schema", str(folder / "schema.json"), "--epsilon", "1"]
     given += ["--budget-file", str(folder / "budget.json"), "--budget-total", "2"]

@@ -92,10 +92,10 @@ def test_postgres_counts_as_duckdb_does(postgres):
 
 
 def test_a_schema_is_inferred_for_a_price_in_a_database(tmp_path, postgres):
-    options = {"classes": ["no", "yes"], "values": {"t": ["Name"]}, "bounds": {"x": (0, 9)}}
+    options = {"classes": ["no", "yes"], "columns": {"t": ["Name"], "x": "0..9 real"}}
     for url in (into_sqlite(tmp_path), into_postgres(postgres)):
         schema = infer_private_schema(url, "y", epsilon=50.0, person="who", **options).schema
-        assert schema.names == ("x", "t", "whole")
+        assert schema.names == ["x", "t", "whole"]
         assert (schema["whole"].lower, schema["whole"].integer) == (0, True)
         assert 5 <= schema["whole"].upper <= 8
         with pytest.raises(SchemaError, match="no feature could be inferred"):
