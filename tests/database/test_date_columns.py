@@ -20,12 +20,13 @@ import pytest
 from comparisons import assert_same_statistics
 from date_texts import HARD, WRONG, ZONED
 from discreet import Date, DatePart, Schema, SchemaError
+from discreet.schema.cells import build_cells
 from discreet.schema.dates import read_hour
 from discreet.statistics.statistics import Statistics
 from discreet.tables import CountRequest, count, open_table
 from discreet.tables.date_expressions import INVALID_SUFFIX, add_date_columns
 from discreet.tables.in_memory import count_arrays
-from discreet.tables.source import Sampling, TableSource
+from discreet.tables.source import InMemorySource, Sampling, TableSource
 
 pytestmark = pytest.mark.slow
 
@@ -283,3 +284,11 @@ def into_file(path: Path, name: str, values: list[Any]) -> str:
     connection.commit()
     connection.close()
     return f"sqlite://{path}#rows"
+
+
+def test_whole_numbers_are_no_days_in_memory_either() -> None:
+    """Numbers are counted in a faster way, which dates must not take."""
+    schema = Schema([Date("d", "2020-01-01", "2020-12-31")], "y", ["a", "b"])
+    source = InMemorySource(schema, {"d": np.arange(9)}, np.zeros(9, dtype=np.intp))
+    with pytest.raises(SchemaError, match="0 is not a date"):
+        source.count_tables(build_cells(schema, {"d": 4}))

@@ -23,7 +23,7 @@ from discreet.schema.dates import Date, DatePart
 from discreet.schema.schema import Categorical, Numeric, Schema
 from discreet.statistics.statistics import Statistics
 from discreet.tables import CountRequest, count
-from discreet.tables.contributions import ContributionBound, select_person_rows
+from discreet.tables.contributions import ContributionBound, find_unused_name, select_person_rows
 from discreet.tables.engines import open_table
 from discreet.tables.person_queries import limit_person_rows
 from discreet.tables.source import InMemorySource, TableSource
@@ -256,3 +256,9 @@ def test_without_a_schema_the_rows_follow_from_the_persons_own(tmp_path: Path) -
         among = limited.filter(pa.compute.equal(limited.column("person"), person))
         assert sorted(map(str, alone.to_pylist())) == sorted(map(str, among.to_pylist()))
         assert alone.num_rows == min(2, own.num_rows)
+
+
+def test_a_helping_column_takes_no_name_of_the_table() -> None:
+    """DuckDB does not tell the cases of names apart."""
+    assert find_unused_name("Visit (stored)", ["visit (stored)", "a"]) == "Visit (stored)_"
+    assert find_unused_name("row_text0", ["ROW_TEXT0", "row_text0_"]) == "row_text0__"

@@ -56,7 +56,8 @@ MIN_DELTA = 1e-100
 """Smallest delta above 0: shares of it are computed in floats, which end near 1e-308."""
 PUBLIC_SCHEMA_ASSUMPTION = "the schema was written without looking at the data"
 PRICED_SCHEMA_ASSUMPTION = (
-    "what the schema says is what was inferred for its price, or was known without the data"
+    "what the schema says is what was inferred for its price, or was known without the data, as "
+    "the names and declared types of columns were"
 )
 
 

@@ -287,7 +287,7 @@ def digest_text(text: str) -> str:
 def find_unused_name(name: str, names: Sequence[str]) -> str:
     """A name that no column has, in any case of its letters."""
     lower_names = {column_name.lower() for column_name in names}
-    while name in lower_names:
+    while name.lower() in lower_names:
         name += "_"
     return name
 

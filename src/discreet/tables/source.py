@@ -22,7 +22,7 @@ from discreet.errors import FormatError, PrivacyError
 from discreet.randomness import Random
 from discreet.schema.cells import Cells, build_cells
 from discreet.schema.dates import Date, make_moments
-from discreet.schema.schema import Numeric, Schema
+from discreet.schema.schema import Feature, Numeric, Schema
 from discreet.statistics.statistics import Statistics, Table
 from discreet.tables.contributions import (
     WEIGHT_STEPS,
@@ -276,7 +276,7 @@ class InMemorySource(Source):
             self.plain_columns = {
                 feature.name
                 for feature in schema.features
-                if isinstance(feature, Numeric) and _is_plain_array(self.columns[feature.name])
+                if _is_number(feature) and _is_plain_array(self.columns[feature.name])
             }
         elif bound is None:
             self.is_scored = False
@@ -358,11 +358,7 @@ class TableSource(Source):
         if self.rows.get_backend().name == "duckdb" and self.weight_name is None:
             # it hands such numbers over faster than it could cut them itself
             column_types = self.rows.schema()
-            numeric_names = [
-                feature.name
-                for feature in schema.features
-                if isinstance(feature, Numeric) and not isinstance(feature, Date)
-            ]
+            numeric_names = [feature.name for feature in schema.features if _is_number(feature)]
             self.plain_columns = {
                 column_name
                 for column_name in numeric_names
@@ -439,6 +435,11 @@ class TableSource(Source):
 def _find_weight_name(schema: Schema) -> str:
     """A name for the column of weights that no feature has, in any case of its letters."""
     return find_unused_name("person_weight", [*schema.names, schema.target])
+
+
+def _is_number(feature: Feature) -> bool:
+    """Whether the values of a feature are numbers as they are stored; dates become numbers."""
+    return isinstance(feature, Numeric) and not isinstance(feature, Date)
 
 
 def _is_plain_array(column: Any) -> bool:
